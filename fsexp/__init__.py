@@ -1,0 +1,3 @@
+"""Reproducible filesystem and kernel experiments in virtual machines."""
+
+__version__ = "0.1.0"

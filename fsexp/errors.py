@@ -1,0 +1,9 @@
+"""The two kinds of error that reach a person."""
+
+
+class UserError(Exception):
+    """Something the user can mend: configuration, a missing file. One sentence, shown without a traceback."""
+
+
+class MachineError(Exception):
+    """The machine failed: QEMU died, the disk is full. Says what happened and where the log is."""
