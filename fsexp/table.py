@@ -1,0 +1,411 @@
+"""Tidy tables of a plan's runs: what was run, how long each phase took, what space was used.
+
+Other programs read the tables, so a column keeps its name, unit and type once it exists, and a
+table without rows still has its typed columns.
+"""
+
+import csv
+import io
+import json
+import math
+import os
+import re
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import UnionType
+from typing import Any
+
+from fsexp.errors import MachineError, UserError
+
+# pyarrow is imported where it is used: importing it takes longer than most commands do.
+
+FORMAT = 1
+FACTORS_ALWAYS = ("kernel", "filesystem")
+INT64_LIMIT = 2**63
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+
+OUTCOMES = {
+    "ok": "the run ended and its stream of records was whole",
+    "no-kernel": "the kernel could not be had",
+    "build-failed": "the kernel did not build",
+    "no-boot": "the kernel did not reach the core",
+    "panic": "the kernel panicked",
+    "oops": "the kernel reported an oops",
+    "hang": "the guest stopped making progress",
+    "timeout": "the run took longer than it was allowed",
+    "mount-failed": "the filesystem under test was not mounted",
+    "workload-failed": "an operation of the workload failed",
+    "corrupt": "the filesystem lost or changed data",
+    "unsupported": "the combination cannot be run",
+    "no-result": "the run ended without a whole stream of records",
+    "infrastructure": "the machine failed, not the experiment",
+    "missing": "planned, but there is no result",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: `type` is an Arrow type's name, `unit` is empty for a quantity without one."""
+
+    name: str
+    type: str
+    unit: str
+    meaning: str
+
+
+def _text(name: str, meaning: str) -> Column:
+    return Column(name, "string", "", meaning)
+
+
+def _count(name: str, unit: str, meaning: str) -> Column:
+    return Column(name, "int64", unit, meaning)
+
+
+EXPERIMENT = _text("experiment", "name of the experiment in the configuration")
+CLOCK = _text("clock", "virtual (a fixed time for each instruction) or wall (real time)")
+SEED = _count("seed", "", "seed of the run; runs of a cell that differ only in it are replicates")
+
+# What follows the key columns (experiment, one column a factor, clock, seed) in each table.
+COLUMNS = {
+    "runs": (
+        _text("outcome", "how the run ended: ok, or the one reason why it has no figures"),
+        _text("reason", "the outcome in a sentence; empty when it is ok"),
+        _text("release", "kernel release that the guest reported; empty when it did not"),
+        _text("kernel_digest", "SHA-256 of the kernel: image, configuration, modules"),
+        _text("image_digest", "SHA-256 of the disk image written before the run"),
+        _text("ops_digest", "SHA-256 of the stream of operations that was replayed"),
+        _text("core_digest", "SHA-256 of the workload core, PID 1 of the guest"),
+        _text("machine_digest", "SHA-256 of the description of the virtual machine"),
+        _text("identity", "SHA-256 over the digests of all inputs of the run"),
+        Column("wall_s", "float64", "s", "real time of the run on the host"),
+        Column("boot_wall_s", "float64", "s", "real time from the start to the first record"),
+        _text("folder", "folder of the run, relative to the results folder"),
+    ),
+    "phases": (
+        _text("phase", "name of the timed part of the workload"),
+        _count("elapsed_ns", "ns", "time of the phase by the clock of the run"),
+        _count("operations", "1", "operations made in the phase"),
+        _count("bytes", "B", "bytes that the operations of the phase carried"),
+        _count("errors", "1", "operations of the phase that failed"),
+    ),
+    "space": (
+        _text("phase", "the phase just ended; empty for the state after the mount"),
+        _count("block_bytes", "B", "size of a block as statfs counts them"),
+        _count("blocks", "1", "blocks of the filesystem"),
+        _count("free_blocks", "1", "blocks not in use"),
+        _count("inodes", "1", "inodes of the filesystem; 0 where it has no fixed number"),
+        _count("free_inodes", "1", "inodes not in use"),
+    ),
+}
+
+DICTIONARY_FIELDS = ("table", "name", "unit", "meaning", "type")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A planned run and what became of it.
+
+    `planned` is its entry in the plan. `document` is run.json, or {} unless it is valid and of
+    this run. `row` is its row of the runs table, `phases` and `space` its rows of the others,
+    both empty unless the outcome is ok.
+    """
+
+    planned: dict
+    document: dict
+    row: dict
+    phases: list
+    space: list
+
+
+class _Malformed(Exception):
+    """run.json is not what it should be; the message says in what."""
+
+
+def load_plan(plan_path: Path) -> dict:
+    """The plan as a dict. Raises UserError when the file cannot be read or is not a plan."""
+    try:
+        plan = read_json(plan_path)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{plan_path}: cannot read the plan: {error}") from error
+    whole = (
+        isinstance(plan, dict)
+        and plan.get("format") == FORMAT
+        and isinstance(plan.get("experiments"), dict)
+        and isinstance(plan.get("runs"), list)
+        and isinstance(plan.get("study"), dict)
+    )
+    if not whole:
+        raise UserError(f"{plan_path}: not a plan of format {FORMAT}")
+    return plan
+
+
+def read_json(path: Path) -> Any:
+    """The parsed content of a JSON file.
+
+    Raises OSError when it cannot be read, ValueError when it is not JSON (NaN and Infinity are
+    not). Text that has no UTF-8 form (lone surrogates) comes back with "?" in its place.
+    """
+
+    def refuse(name: str) -> None:
+        raise ValueError(f"{name} is not a number")
+
+    try:
+        text = path.read_bytes().decode("utf-8")
+        value = json.loads(text, parse_constant=refuse)
+        # Only an escape can bring a surrogate, and few files have one: walking all is slow.
+        return _storable(value) if _SURROGATE_ESCAPE.search(text) else value
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_storable(name): _storable(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_storable(member) for member in value]
+    return value
+
+
+def factors(plan: dict) -> list[str]:
+    """The factors of all experiments: kernel and filesystem, then others as they appear."""
+    names = dict.fromkeys(FACTORS_ALWAYS)
+    for experiment in plan["experiments"].values():
+        names.update(dict.fromkeys(experiment["factors"]))
+    taken = {EXPERIMENT.name, CLOCK.name, SEED.name}
+    taken.update(column.name for columns in COLUMNS.values() for column in columns)
+    for name in names:
+        if name in taken:
+            raise UserError(f"A factor cannot be called {name!r}: the tables use that name.")
+    return list(names)
+
+
+def columns(plan: dict) -> dict[str, tuple[Column, ...]]:
+    """Each table's columns, in order."""
+    levels = tuple(_text(name, f"level of the factor {name}") for name in factors(plan))
+    key = (EXPERIMENT, *levels, CLOCK, SEED)
+    return {table: key + rest for table, rest in COLUMNS.items()}
+
+
+def load_run(plan: dict, planned: dict, results: Path) -> Run:
+    """What became of a planned run. Never raises for what is in its folder.
+
+    A run.json that cannot be used gives the outcome `infrastructure` and a reason that names the
+    file; one of another run gives `missing`, as does none at all.
+    """
+    name = f"{planned['folder']}/run.json"
+    key = {"experiment": planned["experiment"]}
+    key |= {factor: planned["levels"].get(factor) for factor in factors(plan)}
+    key |= {"clock": plan["study"].get("clock"), "seed": planned["seed"]}
+
+    def without_result(outcome: str, reason: str) -> Run:
+        row = dict.fromkeys(column.name for column in COLUMNS["runs"])
+        row |= key | {"outcome": outcome, "reason": reason, "folder": planned["folder"]}
+        return Run(planned, {}, row, [], [])
+
+    try:
+        document = read_json(results / name)
+    except (FileNotFoundError, NotADirectoryError):
+        return without_result("missing", "not run yet")
+    except OSError as error:
+        return without_result("infrastructure", f"{name}: {error.strerror}")
+    except ValueError as error:
+        return without_result("infrastructure", f"{name}: not JSON: {error}")
+    try:
+        _check_head(document)
+        foreign = _foreign(document, planned, key["clock"])
+        if foreign:
+            return without_result("missing", f"{name} is of another run: {foreign}")
+        row = key | _run_row(document) | {"folder": planned["folder"]}
+        ok = row["outcome"] == "ok"
+        phases = _record_rows(document, "phases", "phase") if ok else []
+        space = _record_rows(document, "space", "space") if ok else []
+    except _Malformed as error:
+        return without_result("infrastructure", f"{name}: {error}")
+    return Run(planned, document, row, [key | p for p in phases], [key | s for s in space])
+
+
+def build(plan_path: Path, results: Path, output: Path) -> None:
+    """Write the tables of a plan's runs to the folder `output`, made when it is not there.
+
+    runs, phases and space as .parquet and .csv; dictionary.csv and dictionary.json describe
+    their columns. Raises UserError for an unusable plan, MachineError when writing fails.
+    """
+    plan = load_plan(plan_path)
+    described = columns(plan)
+    rows = {table: [] for table in described}
+    for planned in plan["runs"]:
+        run = load_run(plan, planned, results)
+        rows["runs"].append(run.row)
+        rows["phases"] += run.phases
+        rows["space"] += run.space
+    for table, table_columns in described.items():
+        write(output / f"{table}.parquet", _parquet(table_columns, rows[table]))
+        names = [column.name for column in table_columns]
+        write(output / f"{table}.csv", _csv(names, rows[table]))
+    dictionary = [
+        {"table": table} | {field: getattr(column, field) for field in DICTIONARY_FIELDS[1:]}
+        for table, table_columns in described.items()
+        for column in table_columns
+    ]
+    write(output / "dictionary.csv", _csv(DICTIONARY_FIELDS, dictionary))
+    document = {"format": FORMAT, "columns": dictionary}
+    text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+    write(output / "dictionary.json", text.encode("utf-8"))
+
+
+def read(tables: Path, name: str) -> list[dict]:
+    """The rows of a table that `build` wrote. Raises UserError when it is not there or broken."""
+    import pyarrow
+    import pyarrow.parquet
+
+    path = tables / f"{name}.parquet"
+    try:
+        return pyarrow.parquet.ParquetFile(path).read().to_pylist()
+    except (OSError, pyarrow.ArrowException) as error:
+        raise UserError(f"{path}: cannot read the table: {error}") from error
+
+
+def write(path: Path, content: bytes) -> None:
+    """Replace a file as a whole: a reader sees the old content or the new, never a part."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content)
+            # mkstemp makes files for the owner only; results are for whoever reads the folder.
+            temporary.chmod(0o666 & ~_umask())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink()
+            raise
+    except OSError as error:
+        raise MachineError(f"{path}: cannot write: {error.strerror}") from error
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _check_head(document: Any) -> None:
+    if not isinstance(document, dict):
+        raise _Malformed("not an object")
+    if document.get("format") != FORMAT:
+        raise _Malformed(f"not of format {FORMAT}")
+    kinds = {"experiment": str, "levels": dict, "seed": int, "clock": str, "outcome": str}
+    for member, kind in kinds.items():
+        if not isinstance(document.get(member), kind):
+            raise _Malformed(f"{member} is missing or of another type")
+
+
+def _foreign(document: dict, planned: dict, clock: str) -> str:
+    """What of the document is not this planned run's; empty when it is."""
+    for member in ("experiment", "levels", "seed"):
+        if document[member] != planned[member]:
+            return f"its {member} is {document[member]!r}"
+    # Instructions and real time must never meet in one table under one label.
+    if document["clock"] != clock:
+        return f"its clock is {document['clock']!r}"
+    return ""
+
+
+def _run_row(document: dict) -> dict:
+    inputs = _member(document, "inputs", dict) or {}
+    row = {
+        "outcome": document["outcome"],
+        "reason": _member(document, "reason", str) or "",
+        "release": _member(document, "release", str),
+        "identity": _member(document, "identity", str),
+        "wall_s": _seconds(document, "wall_s"),
+        "boot_wall_s": _seconds(document, "boot_wall_s"),
+    }
+    if not row["outcome"]:
+        raise _Malformed("outcome is empty")
+    for kind in ("kernel", "image", "ops", "core", "machine"):
+        row[f"{kind}_digest"] = _member(inputs, kind, str)
+    return row
+
+
+def _member(document: dict, name: str, kind: type | UnionType) -> Any:
+    value = document.get(name)
+    if value is not None and not isinstance(value, kind):
+        raise _Malformed(f"{name} is of another type")
+    return value
+
+
+def _seconds(document: dict, name: str) -> float | None:
+    value = _member(document, name, int | float)
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except OverflowError:
+        seconds = math.inf
+    if isinstance(value, bool) or not math.isfinite(seconds):
+        raise _Malformed(f"{name} is not a time")
+    return seconds
+
+
+def _record_rows(document: dict, table: str, kind: str) -> list[dict]:
+    """A table's columns out of the records of one type, checked.
+
+    A value out of range, or a name that comes twice, makes the whole run unusable: a figure that
+    might be another one's is worse than none.
+    """
+    records = document.get("records")
+    if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
+        raise _Malformed("records is missing or of another type")
+    name_of = {"phases": "name", "space": "phase"}[table]
+    rows, seen = [], set()
+    for record in records:
+        if record.get("type") != kind:
+            continue
+        name = record.get(name_of)
+        if not isinstance(name, str):
+            raise _Malformed(f"a {kind} record without {name_of}")
+        if name in seen:
+            raise _Malformed(f"two {kind} records of the phase {name!r}")
+        seen.add(name)
+        row = {"phase": name}
+        for column in COLUMNS[table][1:]:
+            value = record.get(column.name)
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if not whole or not 0 <= value < INT64_LIMIT:
+                raise _Malformed(f"{column.name} of the phase {name!r} is not a count")
+            row[column.name] = value
+        rows.append(row)
+    return rows
+
+
+def _parquet(table_columns: Iterable[Column], rows: list[dict]) -> bytes:
+    import pyarrow
+    import pyarrow.parquet
+
+    schema = pyarrow.schema(
+        [
+            pyarrow.field(
+                column.name,
+                pyarrow.type_for_alias(column.type),
+                metadata={"unit": column.unit, "meaning": column.meaning},
+            )
+            for column in table_columns
+        ]
+    )
+    stream = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows, schema=schema), stream)
+    return stream.getvalue()
+
+
+def _csv(names: Iterable[str], rows: list[dict]) -> bytes:
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, names, extrasaction="raise", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue().encode("utf-8")

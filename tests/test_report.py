@@ -1,0 +1,439 @@
+import json
+import re
+import shutil
+import time
+from html.parser import HTMLParser
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import study as made
+
+from fsexp import display, report, stats
+from fsexp.errors import UserError
+
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+SCOPES = {"col", "row"}
+
+
+class Page(HTMLParser):
+    """A report as a test looks at it: well nested, with its text, links, tables and names."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.links, self.names, self.tables = [], [], [], []
+        self.tags, self.text = [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.tags.append((tag, found))
+        self.names += [found["id"]] if "id" in found else []
+        if tag == "a":
+            self.links.append(found["href"])
+        if tag == "table":
+            self.tables.append([])
+        if tag == "tr":
+            self.tables[-1].append([])
+        if tag in ("th", "td"):
+            self.tables[-1][-1].append("")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] not in ("style",):
+            self.text.append(data)
+            if {"td", "th"} & set(self.open):
+                self.tables[-1][-1][-1] += data
+
+    def words(self):
+        return " ".join("".join(self.text).split())
+
+    def table(self, start):
+        """The rows of the first table whose caption starts so; cells with single spaces."""
+        captions = [index for index, (tag, _) in enumerate(self.tags) if tag == "caption"]
+        assert len(captions) == len(self.tables)
+        for rows, caption in zip(self.tables, self.captions(), strict=True):
+            if caption.startswith(start):
+                return [[" ".join(cell.split()) for cell in row] for row in rows]
+        raise AssertionError(start)
+
+    def captions(self):
+        return [" ".join(text.split()) for text in self._captions]
+
+    _captions = ()
+
+
+def page(text):
+    Page._captions = [re.sub(r"&#?\w+;", "?", one) for one in re.findall(r"<caption>(.*?)</caption>", text, re.S)]
+    return Page(text)
+
+
+def test_the_figures_of_a_whole_study(tmp_path):
+    shown = page(made.full(tmp_path).render())
+    table = shown.table("create, virtual seconds")
+    assert table[0] == ["kernel", "ext4", "btrfs"]
+    # 99, 100, 101 ms: median 0.1, spread 2/100; 126..128: 2/127; 244..246: 2/245.
+    assert table[1] == [
+        "debian-5.10",
+        "0.1000 s ratio 1.00 spread 2.0 % seeds ok: 3 of 3",
+        "0.1500 s ratio 1.00 spread 1.3 % seeds ok: 3 of 3",
+    ]
+    assert table[2] == [
+        "debian-6.1",
+        "0.1270 s ratio 1.27 spread 1.6 % seeds ok: 3 of 3",
+        "0.2450 s ratio 1.63 spread 0.82 % seeds ok: 3 of 3",
+    ]
+
+
+def test_the_answer_in_sentences(tmp_path):
+    words = page(made.full(tmp_path).render()).words()
+    assert (
+        "Creating 5,000 files takes 1.50 times as long on btrfs as on ext4 with debian-5.10 "
+        "(0.1500 s against 0.1000 s, virtual seconds); 1.93 times with debian-6.1 "
+        "(0.2450 s against 0.1270 s)." in words
+    )
+    assert "Deleting 5,000 files takes 1.50 times as long" in words
+
+
+def test_the_answer_with_many_kernels_gives_the_extremes(tmp_path):
+    words = page(made.full(tmp_path, kernels=("a", "b", "c", "d")).render()).words()
+    assert (
+        "Creating 5,000 files takes between 1.50 (with a) and 1.93 (with d) times as long on "
+        "btrfs as on ext4, over 4 kernels (virtual seconds)." in words
+    )
+
+
+def test_the_answer_with_one_filesystem_compares_kernels(tmp_path):
+    words = page(made.full(tmp_path, filesystems=("xfs",)).render()).words()
+    assert (
+        "Creating 5,000 files on xfs takes 0.1000 s with debian-5.10 (virtual seconds); "
+        "0.1270 s with debian-6.1, 1.27 times debian-5.10." in words
+    )
+
+
+def test_the_clock_is_stated(tmp_path):
+    words = page(made.full(tmp_path).render()).words()
+    assert "Times here are virtual: they count instructions" in words
+    assert "Instructions are not cycles." in words
+    assert "not to be read as wall time" in words
+
+
+def test_published_beside_measured(tmp_path):
+    shown = page(made.full(tmp_path).render())
+    assert "The scale differs: nfiles = 50,000 in what was published, 5,000 here." in shown.words()
+    table = shown.table("Published s")
+    # 2.462625 s / 50,000 = 49.25 us; 0.150 s / 5,000 = 30 us; 0.245 s / 5,000 = 49 us.
+    assert table[1] == [
+        "create",
+        "btrfs",
+        "2.463 s49.3 µs a file",
+        "0.1500 s30.0 µs a file",
+        "0.2450 s49.0 µs a file",
+    ]
+    # 2.462625 / 1.449550 = 1.6989; 3.312796 / 0.997946 = 3.3196.
+    assert table[3] == ["create", "btrfs / ext4, ratio", "1.70", "1.50", "1.93"]
+    assert table[6] == ["delete", "btrfs / ext4, ratio", "3.32", "1.50", "1.93"]
+
+
+def test_the_same_scale_is_said_too(tmp_path):
+    published = made.PUBLISHED | {"scale": {"nfiles": 5000}}
+    words = page(made.full(tmp_path, published=(published,)).render()).words()
+    assert "The scale is the same: nfiles = 5,000." in words
+    assert "The scale differs" not in words
+
+
+def test_space_used(tmp_path):
+    table = page(made.full(tmp_path).render()).table("Used space")
+    # 100 blocks of 4096 B are 0.39 MiB, 356 are 1.39 MiB.
+    assert table[0] == ["kernel", "filesystem", "after the mount", "create", "delete"]
+    assert table[1][2:] == ["0.39 MiB11 inodes", "1.39 MiB11 inodes", "1.39 MiB11 inodes"]
+
+
+def test_nothing_run_yet(tmp_path):
+    shown = page(made.Results(tmp_path).render())
+    assert shown.table("create")[1][1] == "missing not run yet seeds ok: 0 of 3"
+    assert "Creating 5,000 files on btrfs against ext4: not measured with" in shown.words()
+    assert "create-unlink: 12 runs, not run yet" in shown.words()
+    assert not [tag for tag, _ in shown.tags if tag == "svg"]
+
+
+def test_all_runs_failed(tmp_path):
+    study = made.Results(tmp_path)
+    for one in study.plan["runs"]:
+        study.failed(*one["levels"].values(), one["seed"], "no-boot", "It did not boot.")
+    shown = page(study.render())
+    for row in shown.table("create")[1:]:
+        assert row[1:] == ["no-boot It did not boot. seeds ok: 0 of 3"] * 2
+    assert shown.table("How the planned runs ended")[1][:2] == ["no-boot", "12"]
+    assert len([1 for tag, found in shown.tags if found.get("class") == "failure"]) == 12
+
+
+def test_one_cell_failed(tmp_path):
+    study = made.full(tmp_path)
+    for seed in (1, 2, 3):
+        study.failed("debian-6.1", "btrfs", seed, "panic", "Attempted to kill init.")
+    shown = page(study.render())
+    table = shown.table("create")
+    assert table[2][2] == "panic Attempted to kill init. seeds ok: 0 of 3"
+    assert table[1][2].startswith("0.1500 s")
+    assert "not measured with debian-6.1 (btrfs: panic)." in shown.words()
+    assert shown.table("Published s")[3] == [
+        "create",
+        "btrfs / ext4, ratio",
+        "1.70",
+        "1.50",
+        "not measured",
+    ]
+    # No trace of the figures that the failed runs might have had.
+    assert "0.2450" not in shown.words()
+
+
+def test_the_first_kernel_failed(tmp_path):
+    study = made.full(tmp_path)
+    for seed in (1, 2, 3):
+        study.failed("debian-5.10", "ext4", seed, "timeout", "Too long.")
+    cell = page(study.render()).table("create")[2][1]
+    assert cell == "0.1270 s ratio not known spread 1.6 % seeds ok: 3 of 3"
+
+
+def test_one_seed_of_three_failed(tmp_path):
+    study = made.full(tmp_path)
+    study.failed("debian-6.1", "ext4", 3, "oops", "A page fault.", b"Linux\nBUG: here\n")
+    shown = page(study.render())
+    # 126 and 127 ms remain: median 126.5, spread 1/126.5.
+    assert shown.table("create")[2][1] == ("0.1265 s ratio 1.26 spread 0.79 % seeds ok: 2 of 3 without: oops (1)")
+    words = shown.words()
+    assert "oops: create-unlink, debian-6.1, ext4, seed 3 A page fault." in words
+    assert "BUG: here" in words
+    assert "./run fsexp run 'runs/x/k1,f0/3'" in words
+
+
+def test_one_seed_has_no_spread(tmp_path):
+    cell = page(made.full(tmp_path, seeds=(2,)).render()).table("create")[1][1]
+    assert cell == "0.0990 s ratio 1.00 spread not known seeds ok: 1 of 1".replace("0.0990", "0.09900")
+
+
+def test_an_ok_run_without_a_phase(tmp_path):
+    study = made.full(tmp_path, seeds=(1,))
+    study.ok("debian-6.1", "btrfs", 1, {"create": 5_000_000})
+    cell = page(study.render()).table("delete")[2][2]
+    assert cell == "no-result no record of the phase delete seeds ok: 0 of 1"
+
+
+def test_failed_operations_are_shown(tmp_path):
+    study = made.full(tmp_path, seeds=(1,))
+    records = [made.timed("create", 10**8) | {"errors": 2}, made.timed("delete", 10**8)]
+    document = study.document("debian-6.1", "ext4", 1, "ok", None, records)
+    study.write("debian-6.1", "ext4", 1, document)
+    assert page(study.render()).table("create")[2][1].endswith("2 failed operations")
+
+
+def test_a_corrupt_result(tmp_path):
+    study = made.full(tmp_path, seeds=(1,))
+    (study.path("debian-6.1", "ext4", 1) / "run.json").write_text("{")
+    shown = page(study.render())
+    assert shown.table("create")[2][1].startswith("infrastructure runs/x/k1,f0/1/run.json: ")
+
+
+def test_foreign_text_comes_out_right(tmp_path):
+    kernels = ('6.1<b>&"', "Ядро 7 %", "a_b=c")
+    study = made.full(tmp_path, kernels=kernels, title="A & <i>B</i>", question="<u>?")
+    console = b"</script><script>alert(1)</script>\r\n\x1b[31m\xff\x00 \xe2\x80\xae end\n\n"
+    study.failed('6.1<b>&"', "btrfs", 1, "panic", "<b>bold</b>\x07", console)
+    text = study.render()
+    shown = page(text)
+    assert "<script" not in text and "<b>" not in text and "<i>" not in text
+    assert not {"\x1b", "\x00", "\x07", "\u202e"} & set(text)
+    assert [row[0] for row in shown.table("create")[1:]] == list(kernels)
+    assert "</script><script>alert(1)</script>" in shown.words()
+    assert "␛[31m\ufffd␀ [U+202E] end" in shown.words()
+    assert "<b>bold</b>␇" in shown.words()
+
+
+def test_links_lead_to_files(tmp_path):
+    study = made.full(tmp_path / "a folder, 7 % & <more>#1?")
+    shutil.rmtree(study.path("debian-6.1", "ext4", 2))
+    shown = page(study.render())
+    outside = [link for link in shown.links if not link.startswith("#")]
+    # Four files for each of 11 runs; three tables and the dictionary in two formats.
+    assert len(outside) == 44 + 8
+    for link in outside:
+        parts = urlsplit(link)
+        assert parts.scheme == parts.netloc == parts.query == parts.fragment == ""
+        assert (study.output / unquote(parts.path)).is_file()
+    for link in shown.links:
+        if link.startswith("#"):
+            assert link[1:] in shown.names
+
+
+def test_links_are_percent_encoded(tmp_path):
+    study = made.Results(tmp_path, seeds=(1,))
+    study.plan["runs"][0]["folder"] = "runs/a b%2F#?ж/1"
+    study.save_plan()
+    study.ok("debian-5.10", "ext4", 1, {"create": 1})
+    links = page(study.render()).links
+    assert "../runs/a%20b%252F%23%3F%D0%B6/1/console.log" in links
+
+
+def test_the_page_is_self_contained_and_accessible(tmp_path):
+    study = made.full(tmp_path)
+    study.failed("debian-6.1", "ext4", 3, "oops", "A page fault.")
+    text = study.render()
+    shown = page(text)
+    assert len(shown.names) == len(set(shown.names))
+    tags = [tag for tag, _ in shown.tags]
+    assert {"header", "nav", "main", "footer"} <= set(tags)
+    assert not {"script", "img", "iframe", "object"} & set(tags)
+    assert [found["href"] for tag, found in shown.tags if tag == "link"] == ["data:,"]
+    assert "@import" not in text and "url(http" not in text
+    assert all(found.get("scope") in SCOPES for tag, found in shown.tags if tag == "th")
+    assert tags.count("caption") == tags.count("table") > 5
+    assert ("html", {"lang": "en"}) in shown.tags
+    assert "#content" in shown.links and "content" in shown.names
+    assert tags.count("svg") == 2
+
+
+def test_rendered_again_it_is_the_same(tmp_path):
+    study = made.full(tmp_path)
+    first = study.render()
+    time.sleep(0.01)
+    report.render(study.plan_path, study.tables, study.results, study.output)
+    assert (study.output / "index.html").read_text(encoding="utf-8") == first
+
+
+def test_provenance(tmp_path):
+    study = made.full(tmp_path)
+    documents = {
+        "kernels/a/kernel.json": {
+            "format": 1,
+            "digest": "a" * 64,
+            "release": "6.1.0-49-amd64",
+            "source": {
+                "kind": "debian",
+                "suite": "bookworm",
+                "packages": [{"package": "linux-image", "version": "6.1-1", "sha256": "7" * 64}],
+            },
+            "image": {"sha256": "5" * 64},
+            "config": {"sha256": "4" * 64},
+            "modules": {"btrfs": {}, "ext4": {}},
+        },
+        "kernels/b/kernel.json": {"format": 1, "unavailable": "No suite has it."},
+        "kernels/c/kernel.json": [],
+        "images/x/image.json": {
+            "format": 1,
+            "digest": "b" * 64,
+            "bytes": 1234,
+            "command": "mkfs.ext4 -O '^metadata_csum'",
+            "label": "ext4 <old>",
+            "filesystem": "ext4",
+        },
+        "userland/userland.json": {
+            "format": 1,
+            "digest": "6" * 64,
+            "packages": [{"package": "e2fsprogs", "version": "1.47", "sha256": "8" * 64}],
+        },
+    }
+    for name, document in documents.items():
+        path = study.results / name
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(document))
+    shown = page(study.render())
+    words = shown.words()
+    assert "a: 6.1.0-49-amd64, kind debian, suite bookworm (12 runs)" in words
+    assert f"package linux-image 6.1-1: {'7' * 64}" in words
+    assert "modules: btrfs, ext4" in words
+    assert "b: not available: No suite has it. (0 runs)" in words
+    assert "c: kernel.json is not an object" in words
+    assert shown.table("Disk images")[1] == [
+        "ext4 <old>",
+        "mkfs.ext4 -O '^metadata_csum'",
+        "1234",
+        "b" * 64,
+        "12",
+    ]
+    assert ["e2fsprogs", "1.47", "8" * 64] in shown.table("Packages of")
+    assert ["firmware bios-256k.bin", "f" * 64] in shown.table("The virtual machine")
+    assert f"Workload core: {'d' * 64} (12 runs)" in words
+    assert "qemu-system-x86_64 -name 'a guest'" in words
+    assert "console=ttyS0 nokaslr" in words
+
+
+def test_without_tables(tmp_path):
+    study = made.full(tmp_path)
+    with pytest.raises(UserError, match=r"runs\.parquet"):
+        report.render(study.plan_path, study.tables, study.results, study.output)
+
+
+def test_tables_older_than_the_plan(tmp_path):
+    study = made.full(tmp_path)
+    study.build()
+    study.plan["runs"][0]["folder"] = "runs/moved/1"
+    study.save_plan()
+    report.render(study.plan_path, study.tables, study.results, study.output)
+    text = (study.output / "index.html").read_text(encoding="utf-8")
+    assert "the tables were made before the plan" in page(text).words()
+
+
+def test_console_tail(tmp_path):
+    path = tmp_path / "console.log"
+    assert report.console_tail(path) is None
+    path.write_bytes(b"")
+    assert report.console_tail(path) == []
+    path.write_bytes(b"one\r\ntwo\rthree\x7f\n\r\n")
+    assert report.console_tail(path) == ["one", "two␍three␡"]
+    path.write_bytes(b"x" * 100_000 + b"\nlast")
+    assert report.console_tail(path) == ["last"]
+    path.write_bytes(b"".join(b"%d\n" % number for number in range(100)))
+    assert report.console_tail(path, 3) == ["97", "98", "99"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (0.1234567, "0.1235"),
+        (9.99996, "10.00"),
+        (12.34567, "12.35"),
+        (12345.6, "12,346"),
+        (0.000000123, "0.000000123"),
+    ],
+)
+def test_seconds_have_four_digits(value, text):
+    assert display.seconds(value) == text
+
+
+def test_spread_of_seeds():
+    # (12 - 9) / 10
+    assert stats.summarize([9, 12, 10]) == stats.Summary(10, 9, 12, 3, 0.3)
+    assert stats.summarize([7]).spread is None
+    assert stats.summarize([0, 0]).spread is None
+    assert stats.summarize([]) is None
+    assert stats.ratio(3, 0) is None and stats.ratio(3, 2) == 1.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("outcome", ["ok", "panic"])
+def test_ten_thousand_runs(tmp_path, outcome):
+    kernels = tuple(f"kernel-{number}" for number in range(100))
+    filesystems = tuple(f"fs-{number}" for number in range(10))
+    seeds = tuple(range(10))
+    if outcome == "ok":
+        study = made.full(tmp_path, kernels=kernels, filesystems=filesystems, seeds=seeds)
+    else:
+        study = made.Results(tmp_path, kernels=kernels, filesystems=filesystems, seeds=seeds)
+        planned = {(*one["levels"].values(), one["seed"]) for one in study.plan["runs"]}
+        for kernel, filesystem, seed in planned:
+            study.failed(kernel, filesystem, seed, outcome, "It failed.")
+    study.build()
+    start = time.process_time()
+    report.render(study.plan_path, study.tables, study.results, study.output)
+    assert time.process_time() - start < 15
+    words = page((study.output / "index.html").read_text(encoding="utf-8")).words()
+    assert f"10,000 runs planned: 10,000 {outcome}." in words
