@@ -1,0 +1,376 @@
+"""The `fsexp` command: one subcommand for each rule, and what else is done by hand."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from fsexp import __version__
+from fsexp.errors import MachineError, UserError
+
+if TYPE_CHECKING:
+    from fsexp import plan as plans
+    from fsexp import run as runs
+    from fsexp.config import Config
+
+CORE = Path(__file__).resolve().parents[1] / "vmimages" / "core" / "build" / "core"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one subcommand. Returns the exit status: 0, 1 for the user's error, 2 for the machine's."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    options = _parser().parse_args(arguments)
+    try:
+        return options.command(options) or 0
+    except UserError as error:
+        print(f"fsexp: {error}", file=sys.stderr)
+        return 1
+    except MachineError as error:
+        print(f"fsexp: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        # The disk is full, a folder is not writable: the machine's, and a traceback would not help to mend it.
+        print(f"fsexp: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("fsexp: interrupted; nothing is left running", file=sys.stderr)
+        return 130
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    # As Ctrl-C, so that whatever is under way ends its guest on the way out.
+    raise KeyboardInterrupt
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="fsexp", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"fsexp {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def add(name: str, command: Callable[[argparse.Namespace], int | None], text: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+        sub.set_defaults(command=command)
+        sub.add_argument(
+            "--config", type=Path, action="append", metavar="FILE",
+            help="configuration; given again, later files override (default: $FSEXP_CONFIG, else config.yaml)",
+        )  # fmt: skip
+        return sub
+
+    sub = add("plan", _plan, "List the runs of the study, or write its plan.")
+    sub.add_argument("--output", type=Path, metavar="FILE", help="write plan.json here, config.json beside it")
+    sub.add_argument("--schema", action="store_true", help="print the configuration's JSON Schema instead")
+
+    sub = add("kernel", _kernel, "Fetch a kernel of the study.")
+    which = sub.add_mutually_exclusive_group(required=True)
+    which.add_argument("name", nargs="?", help="its name under kernels:")
+    which.add_argument("--maker", action="store_true", help="the maker VM's")
+    sub.add_argument("--output", type=Path, metavar="FILE", help="write kernel.json here, the rest beside it")
+
+    sub = add("userland", _userland, "Fetch the packages that the maker VM runs mkfs from.")
+    sub.add_argument("--output", type=Path, metavar="FILE", help="write userland.json here, the rest beside it")
+
+    sub = add("image", _image, "Make a filesystem's image in the maker VM.")
+    sub.add_argument("key", help="the image's name, as `fsexp plan` prints it")
+    _named(sub, "kernel", "userland", "core")
+    sub.add_argument("--output", type=Path, metavar="FILE", help="write image.json here, the rest beside it")
+
+    sub = add("ops", _ops, "Write an experiment's stream of operations, or print one.")
+    sub.add_argument("key", nargs="?", help="the stream's name, as `fsexp plan` prints it")
+    sub.add_argument("--output", type=Path, metavar="FILE")
+    sub.add_argument("--show", type=Path, metavar="FILE", help="print a stream, an operation a line")
+
+    sub = add("run", _run, "Boot one cell with one seed, or take the run from the cache.")
+    sub.add_argument("--run", required=True, metavar="FOLDER", help="the run's folder, as `fsexp plan` prints it")
+    _named(sub, "kernel", "image", "ops", "core")
+    sub.add_argument("--again", action="store_true", help="boot even where the cache has the run, and compare")
+    sub.add_argument("--output", type=Path, metavar="FILE", help="write run.json here, the rest beside it")
+
+    sub = add("tables", _tables, "Collect the runs into tables.")
+    _named(sub, "plan")
+    sub.add_argument("--output", type=Path, metavar="FOLDER")
+
+    sub = add("report", _report, "Render the report.")
+    _named(sub, "plan", "tables")
+    sub.add_argument("--output", type=Path, metavar="FOLDER")
+
+    sub = add("selfcheck", _selfcheck, "Prove that two runs agree in every digit on this machine.")
+    sub.add_argument("--kernel", action="append", metavar="NAME", help="only this kernel (default: all)")
+
+    sub = add("native", _native, "Replay a workload in a folder of the host, by the core as an ordinary program.")
+    sub.add_argument("key", help="the stream's name, as `fsexp plan` prints it, or a file")
+    sub.add_argument("--directory", type=Path, required=True, metavar="FOLDER", help="an empty folder")
+
+    add("summary", _summary, "Say how the study's runs ended.")
+    add("doctor", _doctor, "Say what this machine can do, and what is missing.")
+    return parser
+
+
+def _named(sub: argparse.ArgumentParser, *names: str) -> None:
+    for name in names:
+        sub.add_argument(f"--{name}", type=Path, metavar="FILE", help="default: where its rule puts it")
+
+
+def _config(options: argparse.Namespace) -> Config:
+    from fsexp import config
+
+    paths = options.config or [Path(os.environ.get("FSEXP_CONFIG", "config.yaml"))]
+    return config.load(paths)
+
+
+def _plan(options: argparse.Namespace) -> None:
+    from fsexp import config as configuration
+    from fsexp import plan
+
+    if options.schema:
+        print(json.dumps(configuration.schema(), indent=1))
+        return
+    config = _config(options)
+    if options.output:
+        plan.write(config, options.output)
+        text = json.dumps(config.model_dump(), indent=1, ensure_ascii=False)
+        options.output.with_name("config.json").write_text(text + "\n", encoding="utf-8")
+        return
+    for name, experiment in config.experiments.items():
+        images = ", ".join(plan.image_key(config, level) for level in experiment.filesystems)
+        print(f"{name}: stream {plan.ops_key(experiment)}, images {images}")
+    for one in plan.runs(config):
+        print(one.folder)
+
+
+def _kernel(options: argparse.Namespace) -> None:
+    from fsexp import plan
+    from fsexp.kernel import debian
+
+    config = _config(options)
+    if options.maker:
+        kernel, place = config.maker.kernel, Path("maker")
+    else:
+        _known(config, options.name)
+        kernel, place = config.kernels[options.name], Path("kernels", plan.slug(options.name))
+    output = options.output or Path(config.results) / place / "kernel.json"
+    _or_unavailable(
+        config,
+        output,
+        f"kernel {options.name or place}",
+        lambda: debian.fetch(
+            {**kernel.source(), "mirror": config.mirror}, Path(config.cache), Path("kernels.lock"), output.parent
+        ),
+    )
+
+
+def _known(config: Config, name: str) -> None:
+    if name not in config.kernels:
+        raise UserError(f"no kernel '{name}' in the configuration; known are {', '.join(config.kernels)}")
+
+
+def _userland(options: argparse.Namespace) -> None:
+    from fsexp import userland
+
+    config = _config(options)
+    output = options.output or Path(config.results, "userland", "userland.json")
+    spec = {**config.maker.userland.model_dump(), "mirror": config.mirror}
+    userland.fetch(spec, Path(config.cache), Path("userland.lock"), output.parent)
+
+
+def _or_unavailable(config: Config, path: Path, what: str, fetch: Callable[[], object]) -> None:
+    """What can't be had is an outcome of the cells that need it; the rest of the study goes on, unless `strict`."""
+    try:
+        fetch()
+    except (UserError, MachineError) as error:
+        if config.strict:
+            raise
+        print(f"fsexp: {what} can't be had: {error}", file=sys.stderr)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"format": 1, "unavailable": str(error)}) + "\n", encoding="utf-8")
+
+
+def _image(options: argparse.Namespace) -> None:
+    from fsexp.image import filesystem
+
+    config = _config(options)
+    results = Path(config.results)
+    filesystem.make(
+        config,
+        options.key,
+        options.kernel or results / "maker" / "kernel.json",
+        options.userland or results / "userland" / "userland.json",
+        options.core or CORE,
+        (options.output or results / "images" / options.key / "image.json").parent,
+    )
+
+
+def _ops(options: argparse.Namespace) -> None:
+    from fsexp import ops, plan, workload
+
+    if options.show:
+        for name, arguments in ops.read(options.show.read_bytes()):
+            print(name, *arguments)
+        return
+    config = _config(options)
+    if options.key is None:
+        raise UserError("name a stream (`fsexp plan` lists them), or one to --show")
+    experiment = _experiment(config, options.key)
+    output = options.output or Path(config.results, "ops", f"{options.key}.ops")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    ops.write(output, workload.ops(*plan.workload_of(experiment)))
+
+
+def _experiment(config: Config, key: str):  # noqa: ANN202 - config.Experiment, imported only when needed
+    from fsexp import plan
+
+    for experiment in config.experiments.values():
+        if plan.ops_key(experiment) == key:
+            return experiment
+    known = ", ".join(plan.ops_key(experiment) for experiment in config.experiments.values())
+    raise UserError(f"no experiment of the configuration has a stream '{key}'; known are {known}")
+
+
+def _inputs(config: Config, one: plans.Run, options: argparse.Namespace | None = None) -> runs.Inputs:
+    """The files of a run: those named, else where their rules put them."""
+    from fsexp import plan, run
+
+    results = Path(config.results)
+    places = {
+        "kernel": results / "kernels" / plan.slug(one.kernel) / "kernel.json",
+        "image": results / "images" / plan.image_key(config, one.filesystem) / "image.json",
+        "ops": results / "ops" / f"{plan.ops_key(config.experiments[one.experiment])}.ops",
+        "core": CORE,
+    }
+    return run.Inputs(**{name: getattr(options, name, None) or place for name, place in places.items()})
+
+
+def _run(options: argparse.Namespace) -> None:
+    from fsexp import plan, run
+
+    config = _config(options)
+    one = plan.run(config, options.run)
+    output = options.output or Path(config.results, one.folder, "run.json")
+    result = run.make(config, one, _inputs(config, one, options), output.parent, options.again)
+    reason = f": {result['reason']}" if result["reason"] else ""
+    print(f"{one.experiment}: {one.kernel}, {one.filesystem}, seed {one.seed}: {result['outcome']}{reason}")
+
+
+def _tables(options: argparse.Namespace) -> None:
+    from fsexp import table
+
+    config = _config(options)
+    results = Path(config.results)
+    table.build(options.plan or results / "plan.json", results, options.output or results / "tables")
+
+
+def _report(options: argparse.Namespace) -> None:
+    from fsexp import report
+
+    config = _config(options)
+    results = Path(config.results)
+    report.render(
+        options.plan or results / "plan.json",
+        options.tables or results / "tables",
+        results,
+        options.output or results / "report",
+    )
+
+
+def _selfcheck(options: argparse.Namespace) -> None:
+    from fsexp import selfcheck
+
+    config = _config(options)
+    for name in options.kernel or ():
+        _known(config, name)
+    study = selfcheck.study(config, options.kernel)
+    _make_inputs(study)
+    kept = Path(config.results, "selfcheck")
+    kept.mkdir(parents=True, exist_ok=True)
+    with (kept / "selfcheck.txt").open("w", encoding="utf-8") as log:
+
+        def say(line: str) -> None:
+            print(line, flush=True)
+            print(line, file=log, flush=True)
+
+        selfcheck.check(study, lambda one: _inputs(study, one), say, kept)
+
+
+def _make_inputs(config: Config) -> None:
+    """Make what the runs of a study need and is not there yet, by the commands that the rules call."""
+    from fsexp import plan
+
+    results = Path(config.results)
+    path = results / "selfcheck" / "plan.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    plan.write(config, path)
+    path.with_name("config.json").write_text(json.dumps(config.model_dump()), encoding="utf-8")
+    given = ["--config", str(path.with_name("config.json"))]
+    needed = {
+        ("userland",): results / "userland" / "userland.json",
+        ("kernel", "--maker"): results / "maker" / "kernel.json",
+    }
+    for name in config.kernels:
+        needed["kernel", name] = results / "kernels" / plan.slug(name) / "kernel.json"
+    for name in config.filesystems:
+        key = plan.image_key(config, name)
+        needed["image", key] = results / "images" / key / "image.json"
+    for experiment in config.experiments.values():
+        key = plan.ops_key(experiment)
+        needed["ops", key] = results / "ops" / f"{key}.ops"
+    for (command, *names), place in needed.items():
+        if not place.exists() or "unavailable" in place.read_bytes()[:1000].decode(errors="replace"):
+            status = main([command, *names, *given])
+            if status:
+                raise MachineError(f"`fsexp {command} {' '.join(names)}` failed; see above")
+
+
+def _native(options: argparse.Namespace) -> int:
+    import subprocess
+    import tempfile
+
+    from fsexp import ops, plan, workload
+    from fsexp.vm import outcome, record
+
+    folder = options.directory
+    if not folder.is_dir() or any(folder.iterdir()):
+        raise UserError(f"{folder} must be an empty folder that exists: the workload makes and deletes files in it")
+    with tempfile.TemporaryDirectory() as scratch:
+        stream = Path(options.key)
+        if not stream.is_file():
+            experiment = _experiment(_config(options), options.key)
+            stream = Path(scratch, "ops")
+            ops.write(stream, workload.ops(*plan.workload_of(experiment)))
+        records = Path(scratch, "records.jsonl")
+        subprocess.run([CORE, "native", folder, stream.resolve(), records], check=False)
+        got = record.parse(records.read_bytes() if records.exists() else b"")
+    for item in got.of("phase"):
+        print(
+            f"{item['name']}: {item['elapsed_ns'] / 1e9:.6f} s, {item['operations']} operations (this machine's clock)"
+        )
+    word, reason = outcome.decide(b"", got, outcome.Ended("power-off"))
+    if word != "ok":
+        raise MachineError(f"{word}: {reason}")
+    return 0
+
+
+def _summary(options: argparse.Namespace) -> None:
+    from fsexp import summary
+
+    config = _config(options)
+    for line in summary.lines(Path(config.results)):
+        print(line)
+
+
+def _doctor(_: argparse.Namespace) -> int:
+    from fsexp import doctor
+
+    return doctor.report(print)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

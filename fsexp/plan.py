@@ -1,0 +1,153 @@
+"""The plan: the cells and runs of a study, the folder of each, and a fingerprint of what it depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fsexp import workload
+from fsexp.config import Config, Experiment
+from fsexp.errors import UserError
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Run:
+    """One boot of one cell with one seed."""
+
+    experiment: str
+    cell: str
+    kernel: str
+    filesystem: str
+    seed: int
+    folder: str
+
+    @property
+    def levels(self) -> dict[str, str]:
+        """Factor -> level."""
+        return {"kernel": self.kernel, "filesystem": self.filesystem}
+
+
+def slug(label: str) -> str:
+    """A folder's name for a label: safe in shells, Make-like tools, URLs and on every filesystem; no two alike."""
+    plain = unicodedata.normalize("NFKD", label).encode("ascii", "ignore").decode()
+    plain = re.sub(r"[^A-Za-z0-9.+-]+", "-", plain).strip("-.")[:60]
+    if plain == label:
+        return plain
+    return f"{plain or 'x'}~{digest(label)[:6]}"
+
+
+def digest(value: Any) -> str:
+    """sha256 of a value that JSON can hold; equal values have equal digests whatever the order of their keys."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def runs(config: Config) -> Iterator[Run]:
+    """Every run of the study, in the order of the configuration."""
+    for name, experiment in config.experiments.items():
+        top = slug(name)
+        for kernel in experiment.kernels:
+            for filesystem in experiment.filesystems:
+                cell = f"{slug(kernel)},{slug(filesystem)}"
+                for seed in experiment.seeds:
+                    yield Run(name, cell, kernel, filesystem, seed, f"runs/{top}/{cell}/{seed}")
+
+
+def run(config: Config, folder: str) -> Run:
+    """The run that belongs in `folder`. Raises UserError where the configuration has none."""
+    for candidate in runs(config):
+        if candidate.folder == folder:
+            return candidate
+    raise UserError(f"the configuration has no run {folder}; `fsexp plan` lists them")
+
+
+def workload_of(experiment: Experiment) -> tuple[str, Any]:
+    """An experiment's workload and its parameters, defaults filled in."""
+    given = dict(experiment.workload)
+    name = given.pop("name")
+    return name, workload.parameters(name, given)
+
+
+def ops_key(experiment: Experiment) -> str:
+    """A name for the experiment's stream of operations: two experiments with the same one share it."""
+    name, parameters = workload_of(experiment)
+    return f"{name}-{digest(parameters.model_dump())[:8]}"
+
+
+def image_key(config: Config, filesystem: str) -> str:
+    """A name for the image of a filesystem: what it is mounted with later plays no part."""
+    level = config.filesystems[filesystem]
+    content = {
+        "type": level.type,
+        "disk_mib": level.disk_mib,
+        "format": level.format,
+        "maker": config.maker.model_dump(),
+        "machine": config.machine.model_dump(),
+    }
+    return f"{level.type}-{digest(content)[:8]}"
+
+
+def kernel_fingerprint(config: Config, name: str) -> str:
+    """Changes when the kernel of that name has to be fetched anew."""
+    return digest([config.kernels[name].source(), config.mirror])
+
+
+def fingerprint(config: Config, one: Run) -> str:
+    """Changes when the configuration changes what this run measures; labels, titles and limits do not."""
+    name, parameters = workload_of(config.experiments[one.experiment])
+    return digest(
+        [
+            config.clock,
+            config.kernels[one.kernel].source(),
+            config.filesystems[one.filesystem].model_dump(),
+            config.machine.model_dump(),
+            name,
+            parameters.model_dump(),
+            one.seed,
+        ]
+    )
+
+
+def describe(config: Config) -> dict[str, Any]:
+    """The plan as the tables and the report read it (docs/experiments.md lists the members)."""
+    experiments = {}
+    for name, experiment in config.experiments.items():
+        work, parameters = workload_of(experiment)
+        experiments[name] = {
+            "title": experiment.title,
+            "question": experiment.question,
+            "workload": {"name": work, "parameters": parameters.model_dump()},
+            "factors": {"kernel": experiment.kernels, "filesystem": experiment.filesystems},
+            "seeds": experiment.seeds,
+            "phases": workload.phases(work, parameters),
+            "published": [entry.model_dump() for entry in experiment.published],
+        }
+    return {
+        "format": FORMAT,
+        "study": {"title": config.title, "clock": config.clock},
+        "experiments": experiments,
+        "runs": [
+            {
+                "experiment": one.experiment,
+                "cell": one.cell,
+                "levels": one.levels,
+                "seed": one.seed,
+                "folder": one.folder,
+            }
+            for one in runs(config)
+        ],
+    }
+
+
+def write(config: Config, path: Path) -> None:
+    """Write the plan as JSON."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(describe(config), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,0 +1,271 @@
+"""One run: a cell's guest booted with one seed, what it sent, how it ended, everything kept.
+
+A run's identity is the digest of what goes in: kernel, initramfs (core, modules, image, operations, set-up), command
+line, machine description, seed. Finished runs are kept under that digest in the cache, so that a renamed label, a
+removed results folder or a level changed back boots nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fsexp import plan
+from fsexp.config import Config
+from fsexp.errors import MachineError, UserError
+from fsexp.kernel import ModuleMissing
+from fsexp.vm import domain, guest, outcome, record
+from fsexp.vm.guest import Guest
+
+FORMAT = 1
+FILES = ("console.log", "records.jsonl", "domain.xml")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The files a run is made from."""
+
+    kernel: Path
+    image: Path
+    ops: Path
+    core: Path
+
+
+@dataclass(frozen=True)
+class Booting:
+    """A guest ready to be started."""
+
+    kernel: guest.Kernel
+    initramfs: bytes
+    command_line: str
+    machine: dict[str, Any]
+    uuid: str
+
+    @property
+    def identity(self) -> str:
+        """The digest of everything the guest's digits depend on."""
+        return plan.digest(
+            {
+                "kernel": self.kernel.description["image"]["sha256"],
+                "initramfs": guest.sha256(self.initramfs),
+                "command_line": self.command_line,
+                "machine": self.machine,
+                "uuid": self.uuid,
+            }
+        )
+
+
+def make(config: Config, one: plan.Run, inputs: Inputs, output: Path, again: bool = False) -> dict[str, Any]:
+    """Make the run, or take it from the cache, into the folder `output`; returns what run.json holds.
+
+    again: boot even where the cache has the run, and compare the records with it.
+    Raises UserError for a missing input, MachineError where the outcome is `infrastructure`, after all attempts.
+    """
+    labels = {
+        "format": FORMAT,
+        "experiment": one.experiment,
+        "cell": one.cell,
+        "levels": one.levels,
+        "clock": config.clock,
+        "seed": one.seed,
+        "repeat": f"./run fsexp run --again --run {one.folder}",
+    }
+    description = guest.read_kernel(inputs.kernel).description
+    if "unavailable" in description:
+        result = _without_boot("no-kernel", description["unavailable"])
+        return _deliver(result, None, labels, output)
+    try:
+        booting = prepare(config, one, inputs)
+    except ModuleMissing as error:
+        result = _without_boot("unsupported", str(error), description.get("release"))
+        return _deliver(result, None, labels, output)
+    store = Path(config.cache) / "runs" / booting.identity
+    if again or not (store / "result.json").exists():
+        result, files = _attempts(config, booting)
+        result |= _provenance(config, one, inputs, booting)
+        if again and (store / "result.json").exists():
+            _compare(json.loads((store / "result.json").read_text()), result, store)
+        if result["outcome"] != "infrastructure":
+            _keep(result, files, store)
+        _deliver(result, files, labels, output)
+        shutil.rmtree(files)
+    else:
+        result = json.loads((store / "result.json").read_text(encoding="utf-8"))
+        _deliver(result, store, labels, output)
+    if result["outcome"] == "infrastructure":
+        raise MachineError(f"{one.folder}: {result['reason']}; the console is {output}/console.log")
+    return result
+
+
+def prepare(config: Config, one: plan.Run, inputs: Inputs) -> Booting:
+    """The run's guest, described. Raises ModuleMissing where the kernel can't do what the run needs."""
+    kernel = guest.read_kernel(inputs.kernel)
+    filesystem = config.filesystems[one.filesystem]
+    made = Guest(kernel, inputs.core)
+    made.disk(filesystem.disk_mib)
+    made.image(_beside(inputs.image, "image.fsimg"))
+    made.mount(filesystem.type, filesystem.mount)
+    made.ops(inputs.ops)
+    made.umount()
+    settings = config.machine.model_dump()
+    return Booting(
+        kernel,
+        made.pack(),
+        domain.command_line(settings, filesystem.disk_mib * 1024),
+        domain.machine(settings),
+        domain.seed_uuid(one.seed),
+    )
+
+
+def _beside(description: Path, name: str) -> Path:
+    path = description.with_name(name)
+    if not path.exists():
+        raise UserError(f"there is no {path}; `fsexp image` makes it")
+    return path
+
+
+def start(config: Config, booting: Booting, export: Path | None = None) -> tuple[dict[str, Any], Path]:
+    """Boot a guest once. Returns its result and a new folder with its console, records and domain XML.
+
+    The folder is the caller's to remove.
+    """
+    from fsexp.vm.runner import boot  # libvirt is loaded for boots only: planning starts faster without
+    from fsexp.vm.session import Session
+
+    files = Path(tempfile.mkdtemp(prefix=".run-", dir=_made(Path(config.cache))))
+    try:
+        with Session(Path(config.cache)) as session:
+            initramfs = session.root / "initramfs"
+            initramfs.write_bytes(booting.initramfs)
+            console, records = session.root / "console.log", session.root / "records.jsonl"
+            xml = domain.render(
+                name="fsexp",
+                uuid=booting.uuid,
+                machine=booting.machine,
+                kernel=booting.kernel.image.resolve(),
+                initramfs=initramfs,
+                command_line=booting.command_line,
+                console=console,
+                records=records,
+                export=export,
+            )
+            (files / "domain.xml").write_text(xml, encoding="utf-8")
+            ended = boot(session, xml, console, records, config.limits.hang_s, config.limits.timeout_s)
+            for port in (console, records):
+                shutil.copyfile(port, files / port.name)
+        stream = record.parse((files / "records.jsonl").read_bytes())
+        word, reason = outcome.decide((files / "console.log").read_bytes(), stream, ended.ended)
+        whole = stream.whole
+        return {
+            "identity": booting.identity,
+            "outcome": word,
+            "reason": reason,
+            "release": booting.kernel.description["release"],
+            "wall_s": round(ended.wall_s, 3),
+            "boot_wall_s": None if ended.boot_wall_s is None else round(ended.boot_wall_s, 3),
+            "qemu_argv": ended.argv,
+            "records": stream.records if whole else [],
+        }, files
+    except BaseException:
+        shutil.rmtree(files, ignore_errors=True)
+        raise
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _attempts(config: Config, booting: Booting) -> tuple[dict[str, Any], Path]:
+    """Boot until the machine does its part, or the attempts are used up."""
+    for left in reversed(range(config.limits.attempts)):
+        try:
+            result, files = start(config, booting)
+        except MachineError:
+            if left:
+                continue
+            raise
+        if result["outcome"] != "infrastructure" or not left:
+            return result, files
+        shutil.rmtree(files)
+    raise AssertionError("limits.attempts is at least 1")
+
+
+def _provenance(config: Config, one: plan.Run, inputs: Inputs, booting: Booting) -> dict[str, Any]:
+    _, parameters = plan.workload_of(config.experiments[one.experiment])
+    image = json.loads(inputs.image.read_text(encoding="utf-8"))
+    return {
+        "inputs": {
+            "kernel": booting.kernel.description["digest"],
+            "image": image["digest"],
+            "ops": guest.sha256(inputs.ops.read_bytes()),
+            "core": guest.sha256(inputs.core.read_bytes()),
+            "initramfs": guest.sha256(booting.initramfs),
+            "machine": plan.digest(booting.machine),
+        },
+        "parameters": parameters.model_dump(),
+        "machine": booting.machine,
+        "command_line": booting.command_line,
+        "uuid": booting.uuid,
+    }
+
+
+def _without_boot(word: str, reason: str, release: str | None = None) -> dict[str, Any]:
+    nothing = dict.fromkeys(("identity", "wall_s", "boot_wall_s", "machine", "command_line", "uuid"))
+    return {
+        **nothing, "outcome": word, "reason": reason, "release": release,
+        "inputs": {}, "parameters": {}, "qemu_argv": [], "records": [],
+    }  # fmt: skip
+
+
+def _compare(stored: dict[str, Any], fresh: dict[str, Any], store: Path) -> None:
+    if stored["outcome"] == fresh["outcome"] and stored["records"] == fresh["records"]:
+        return
+    raise MachineError(
+        f"the same inputs gave other records than the run kept in {store} ({stored['outcome']} then, "
+        f"{fresh['outcome']} now): the virtual clock is not deterministic here; `fsexp selfcheck` shows where"
+    )
+
+
+def _keep(result: dict[str, Any], files: Path, store: Path) -> None:
+    """Put a finished run into the cache, whole or not at all; the first of two equal ones stays."""
+    if (store / "result.json").exists():
+        return
+    partial = Path(tempfile.mkdtemp(prefix=".keep-", dir=_made(store.parent)))
+    _fill(partial, files)
+    _write_json(partial / "result.json", result)
+    try:
+        partial.rename(store)
+    except OSError:
+        shutil.rmtree(partial)
+
+
+def _deliver(result: dict[str, Any], files: Path | None, labels: dict[str, Any], output: Path) -> dict[str, Any]:
+    """Fill the run's own folder; run.json comes last, so that where it is, all is."""
+    _made(output)
+    (output / "run.json").unlink(missing_ok=True)
+    _fill(output, files)
+    whole = labels | result
+    _write_json(output / "run.json", whole)
+    return whole
+
+
+def _fill(folder: Path, files: Path | None) -> None:
+    for name in FILES:
+        target = folder / name
+        target.unlink(missing_ok=True)
+        if files is None:
+            target.touch()  # a run that was not booted has nothing to show, and says so by an empty file
+        else:
+            shutil.copyfile(files / name, target)
+
+
+def _write_json(path: Path, value: Any) -> None:
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    partial.replace(path)

@@ -1,0 +1,116 @@
+"""Prove on this machine that the virtual clock is what it claims: the same runs twice, the second time with every
+core of the host busy, compared byte by byte."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from fsexp import config as configuration
+from fsexp import plan, run
+from fsexp.config import Config
+from fsexp.errors import MachineError
+
+EXPERIMENT = "selfcheck"
+NFILES = 500
+
+# Ends when the process that started it does, so that nothing is left behind however that one ends.
+_BURN = "import os, sys\nparent = int(sys.argv[1])\nwhile os.getppid() == parent:\n    sum(range(100000))\n"
+
+
+def study(config: Config, kernels: list[str] | None = None) -> Config:
+    """The study's kernels and filesystems with one small experiment, one seed."""
+    data = config.model_dump()
+    data["experiments"] = {
+        EXPERIMENT: {
+            "title": "Selfcheck",
+            "question": "Do two runs agree in every digit?",
+            "workload": {"name": "create-unlink", "nfiles": NFILES},
+            "kernels": kernels or list(config.kernels),
+            "filesystems": list(config.filesystems),
+            "seeds": [1],
+        }
+    }
+    return configuration.validate(data)
+
+
+def check(config: Config, inputs: Callable[[plan.Run], run.Inputs], say: Callable[[str], None], folder: Path) -> None:
+    """Run each cell of `config` idle, then under load, and compare; `say` gets a line for every figure.
+
+    folder: where the console and records of both runs of a cell that differs are kept.
+    Raises MachineError at the first difference, or when a run does not end `ok`.
+    """
+    compared = 0
+    for one in plan.runs(config):
+        booting = run.prepare(config, one, inputs(one))
+        idle = _once(config, booting, one)
+        try:
+            with _load():
+                busy = _once(config, booting, one)
+            try:
+                _equal(one, idle, busy, folder)
+            finally:
+                shutil.rmtree(busy[1])
+        finally:
+            shutil.rmtree(idle[1])
+        for record in idle[0]["records"]:
+            if record["type"] == "phase":
+                say(
+                    f"{one.kernel}, {one.filesystem}, {record['name']}: {record['elapsed_ns']} ns idle, "
+                    f"{record['elapsed_ns']} ns busy: equal"
+                )
+        compared += len(idle[0]["records"])
+        say(
+            f"{one.kernel}, {one.filesystem}: {len(idle[0]['records'])} records and the console are equal "
+            f"(idle {idle[0]['wall_s']:.1f} s, busy {busy[0]['wall_s']:.1f} s of the host's time)"
+        )
+    say(f"selfcheck: {compared} records of {compared} agree in every digit")
+
+
+def _once(config: Config, booting: run.Booting, one: plan.Run) -> tuple[dict[str, Any], Path]:
+    result, files = run.start(config, booting)
+    if result["outcome"] != "ok":
+        console = (files / "console.log").read_text(errors="replace").splitlines()[-5:]
+        shutil.rmtree(files)
+        raise MachineError(
+            f"{one.kernel}, {one.filesystem}: the run ended {result['outcome']}: {result['reason']}; "
+            f"its last console lines: {' | '.join(console)}"
+        )
+    return result, files
+
+
+def _equal(one: plan.Run, idle: tuple[dict[str, Any], Path], busy: tuple[dict[str, Any], Path], kept: Path) -> None:
+    for name in ("records.jsonl", "console.log"):
+        first, second = ((files / name).read_bytes().splitlines() for _, files in (idle, busy))
+        for number, (one_line, other) in enumerate(zip_longest(first, second), start=1):
+            if one_line != other:
+                shutil.copytree(idle[1], kept / "idle", dirs_exist_ok=True)
+                shutil.copytree(busy[1], kept / "busy", dirs_exist_ok=True)
+                raise MachineError(
+                    f"{one.kernel}, {one.filesystem}: line {number} of {name} differs:\n"
+                    f"  idle: {_text(one_line)}\n  busy: {_text(other)}\nboth runs are kept in {kept}"
+                )
+
+
+def _text(line: bytes | None) -> str:
+    return "(no such line)" if line is None else line.decode(errors="replace")
+
+
+@contextmanager
+def _load() -> Iterator[None]:
+    """Keep every core of the host busy."""
+    command = [sys.executable, "-c", _BURN, str(os.getpid())]
+    burners = [subprocess.Popen(command) for _ in range(os.cpu_count() or 1)]
+    try:
+        yield
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()

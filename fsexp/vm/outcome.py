@@ -1,0 +1,190 @@
+"""How a run ended, told from its console, its records and what became of QEMU.
+
+One table decides, most specific row first: a crashed kernel also cuts its records and often hangs, so the crash
+must be looked for before those.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fsexp.vm.record import Stream
+
+# outcome -> what it means. The first is the only one that figures are taken from.
+OUTCOMES = {
+    "ok": "the workload ended and every record arrived",
+    "no-kernel": "the kernel could not be had",
+    "build-failed": "the kernel could not be built",
+    "no-boot": "the kernel did not reach the core",
+    "panic": "the kernel panicked",
+    "oops": "the kernel found a fault of its own and went on",
+    "hang": "neither a record nor a console byte came for the time allowed",
+    "timeout": "the run took longer than the time allowed",
+    "mount-failed": "the filesystem under test was not mounted",
+    "workload-failed": "an operation of the workload failed",
+    "corrupt": "the filesystem lost or changed data",
+    "unsupported": "this kernel lacks what the run needs",
+    "no-result": "the guest ended without an end record",
+    "infrastructure": "the machine failed, not the experiment",
+    "missing": "the run was not made yet",
+}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What the host saw of a guest's end.
+
+    how: "power-off", "hang", "timeout" or "died" (QEMU ended without the guest's word).
+    detail: the host's reason, a clause.
+    """
+
+    how: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class _Case:
+    console: str
+    stream: Stream
+    ended: Ended
+
+
+_Answer = str | None
+_TIME = r"^(?:<\d+>)?\[\s*\d+\.\d+\](?:\[[^\]]*\])?\s*"
+
+# The first line of trouble; each was taken from a console of the kernels named.
+_NO_INIT = re.compile(
+    _TIME + r"(.*(?:No working init found|No init found|Unable to mount root fs|VFS: Cannot open root device"
+    r"|Requested init \S+ failed).*)$",
+    re.MULTILINE,
+)
+_PANIC = re.compile(_TIME + r"(.*Kernel panic - not syncing.*)$", re.MULTILINE)
+_OOPS = re.compile(
+    _TIME + r"(.*(?:BUG: unable to handle|BUG: kernel NULL pointer|general protection fault.*\[#\d+\]"
+    r"|general protection fault, .*|kernel BUG at |invalid opcode: 0000 \[#\d+\]|Oops: ).*)$",
+    re.MULTILINE,
+)
+
+
+def _no_boot(case: _Case) -> _Answer:
+    if case.stream.records:
+        return None
+    match = _NO_INIT.search(case.console)
+    if match:
+        return match.group(1)
+    if case.ended.how in ("hang", "timeout"):
+        what = "its last line was: " + _last_line(case.console) if case.console.strip() else "it printed nothing"
+        return f"the kernel did not reach the core; {what}"
+    return None
+
+
+def _panic(case: _Case) -> _Answer:
+    match = _PANIC.search(case.console)
+    if match is None:
+        return None
+    first = _OOPS.search(case.console)
+    return f"{first.group(1)}; {match.group(1)}" if first and first.start() < match.start() else match.group(1)
+
+
+def _oops(case: _Case) -> _Answer:
+    match = _OOPS.search(case.console)
+    return match.group(1) if match else None
+
+
+def _fault(case: _Case) -> _Answer:
+    if case.stream.fault is None:
+        return None
+    # A guest that was cut off in the middle of a line was not garbled by the port: its own end says more.
+    return None if case.ended.how in ("hang", "timeout", "died") else case.stream.fault
+
+
+def _died(case: _Case) -> _Answer:
+    return case.ended.detail or "QEMU ended by itself" if case.ended.how == "died" else None
+
+
+def _hang(case: _Case) -> _Answer:
+    return f"{case.ended.detail}; {_where(case)}" if case.ended.how == "hang" else None
+
+
+def _timeout(case: _Case) -> _Answer:
+    return f"{case.ended.detail}; {_where(case)}" if case.ended.how == "timeout" else None
+
+
+def _never_started(case: _Case) -> _Answer:
+    if case.stream.records:
+        return None
+    return "the guest ended before the core's first record; its last line was: " + _last_line(case.console)
+
+
+def _failed(steps: tuple[str, ...], *errors: str) -> Callable[[_Case], _Answer]:
+    def test(case: _Case) -> _Answer:
+        for record in case.stream.of("fail"):
+            if record.get("step") in steps and (not errors or record.get("error") in errors):
+                return failure(record)
+        return None
+
+    return test
+
+
+def _no_end(case: _Case) -> _Answer:
+    return None if case.stream.ended else f"the guest ended without its end record; {_where(case)}"
+
+
+def _not_ok(case: _Case) -> _Answer:
+    end = case.stream.records[-1]
+    return None if end.get("status") == "ok" else "the guest's end record says it failed, and no record says at what"
+
+
+# Most specific first.
+TABLE: tuple[tuple[str, Callable[[_Case], _Answer]], ...] = (
+    ("no-boot", _no_boot),
+    ("panic", _panic),
+    ("oops", _oops),
+    ("infrastructure", _died),
+    ("infrastructure", _fault),
+    ("hang", _hang),
+    ("timeout", _timeout),
+    ("no-boot", _never_started),
+    ("mount-failed", _failed(("mount",))),
+    ("workload-failed", _failed(("ops", "command", "umount"))),
+    ("unsupported", _failed(("module",), "ENOENT", "ENOEXEC")),
+    ("infrastructure", _failed(("setup", "module", "disk", "image", "export"))),
+    ("no-result", _no_end),
+    ("no-result", _not_ok),
+)
+
+
+def decide(console: bytes, stream: Stream, ended: Ended) -> tuple[str, str]:
+    """(outcome, reason) of a guest's life; the reason of `ok` is empty."""
+    case = _Case(console.decode("utf-8", "replace").replace("\r", ""), stream, ended)
+    for outcome, test in TABLE:
+        reason = test(case)
+        if reason is not None:
+            return outcome, " ".join(reason.split())
+    return "ok", ""
+
+
+def failure(record: dict[str, Any]) -> str:
+    """A `fail` record as a clause: the operation, its path, the error."""
+    name = record.get("operation") or record.get("step", "")
+    path = f" {record['path']!r}" if record.get("path") else ""
+    error = f": {record['error']} (errno {record.get('errno')})" if record.get("errno") else ""
+    place = f" in phase {record['phase']}, operation {record.get('index')}" if record.get("phase") else ""
+    message = f": {record['message']}" if record.get("message") else ""
+    return f"{name}{path}{error}{place}{message}"
+
+
+def _where(case: _Case) -> str:
+    if not case.stream.records:
+        return "no record had come"
+    last = case.stream.records[-1]
+    name = f" of {last['name']}" if last["type"] == "phase" else ""
+    return f"the last record was number {last['seq']}, {last['type']}{name}"
+
+
+def _last_line(console: str) -> str:
+    lines = [line for line in console.splitlines() if line.strip()]
+    return lines[-1].strip() if lines else "(nothing on the console)"

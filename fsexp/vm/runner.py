@@ -1,0 +1,130 @@
+"""A guest's life: start it, watch its two ports, end it within its limits."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import libvirt
+
+from fsexp.errors import MachineError
+from fsexp.vm.outcome import Ended
+from fsexp.vm.session import Session
+
+# How often the ports are looked at. Host time decides only whether a guest is given up, never a digit of it.
+_LOOK_S = 0.05
+
+
+@dataclass(frozen=True)
+class Boot:
+    """What became of a guest.
+
+    wall_s: from the start of QEMU to its end. boot_wall_s: from its start to the core's first record, or None.
+    """
+
+    ended: Ended
+    wall_s: float
+    boot_wall_s: float | None
+    argv: list[str]
+
+
+def boot(session: Session, xml: str, console: Path, records: Path, hang_s: float, timeout_s: float) -> Boot:
+    """Start the domain that `xml` describes and wait for its end; it is gone when this returns or raises.
+
+    console, records: the files its serial ports write, watched for signs of life.
+    Raises MachineError when libvirt or QEMU can't start it.
+    """
+    for port in (console, records):
+        port.touch()
+    ended = threading.Event()
+    details: list[int] = []
+
+    def on_event(event: int, detail: int) -> None:
+        if event == libvirt.VIR_DOMAIN_EVENT_STOPPED:
+            details.append(detail)
+            ended.set()
+
+    assert session.connection is not None
+    try:
+        # Defined first, so that the end's event has a domain to belong to when the guest is very quick.
+        domain = session.connection.defineXML(xml)
+        handle = session.on_lifecycle(domain, on_event)
+        started = time.monotonic()
+        domain.create()
+    except libvirt.libvirtError as error:
+        raise MachineError(f"libvirt could not start the guest: {error}{_log_tail(session)}") from error
+    try:
+        how, first_record_s = _watch(ended, details, console, records, started, hang_s, timeout_s)
+        wall_s = time.monotonic() - started
+    finally:
+        _destroy(domain)
+        session.forget(handle)
+        domain.undefine()
+    if how.how == "died":
+        how = Ended("died", how.detail + _log_tail(session))
+    return Boot(how, wall_s, first_record_s, _argv(session))
+
+
+def _watch(
+    ended: threading.Event,
+    details: list[int],
+    console: Path,
+    records: Path,
+    started: float,
+    hang_s: float,
+    timeout_s: float,
+) -> tuple[Ended, float | None]:
+    sizes, changed, first_record_s = (0, 0), started, None
+    while not ended.wait(_LOOK_S):
+        now = time.monotonic()
+        current = (console.stat().st_size, records.stat().st_size)
+        if current != sizes:
+            sizes, changed = current, now
+        if first_record_s is None and current[1]:
+            first_record_s = now - started
+        if now - started > timeout_s:
+            return Ended("timeout", f"it ran for more than {timeout_s:g} s"), first_record_s
+        if now - changed > hang_s:
+            return Ended("hang", f"no record and no console byte for {hang_s:g} s"), first_record_s
+    if details[0] == libvirt.VIR_DOMAIN_EVENT_STOPPED_SHUTDOWN:
+        return Ended("power-off"), first_record_s
+    return Ended("died", "QEMU ended without the guest's word"), first_record_s
+
+
+def _destroy(domain: libvirt.virDomain) -> None:
+    try:
+        if domain.isActive():
+            domain.destroy()
+    except libvirt.libvirtError:
+        pass  # it ended between the question and the call
+
+
+def _logs(session: Session) -> list[Path]:
+    return sorted((session.root / "log" / "qemu").glob("*.log"))
+
+
+def _log_tail(session: Session) -> str:
+    """The last line that QEMU itself wrote, which says why it ended."""
+    for log in _logs(session):
+        lines = log.read_text(errors="replace").splitlines()
+        own = [line for line in lines if "qemu-system" in line and not line.startswith("/")]
+        if own:
+            return f"; QEMU says: {own[-1].strip()}"
+    return ""
+
+
+def _argv(session: Session) -> list[str]:
+    """QEMU's command line as libvirt wrote it in its log: environment, program, one argument a line."""
+    for log in _logs(session):
+        argv: list[str] = []
+        for line in log.read_text(errors="replace").splitlines():
+            text = line.strip().removesuffix(" \\")
+            if text.startswith("/") and not argv:
+                argv = [text]
+            elif argv:
+                argv.append(text)
+                if not line.rstrip().endswith("\\"):
+                    return argv
+    return []

@@ -1,0 +1,159 @@
+"""Libvirt's QEMU driver inside this process: no daemon, no root, nothing shared with other sessions.
+
+`qemu:///embed?root=DIR` (libvirt >= 6.1) keeps everything below DIR. A guard process outlives ours, whatever kills
+us, and then ends the guests of DIR and removes it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+import libvirt
+
+from fsexp.errors import MachineError
+
+# Why each line: without it, file = "file": virtlogd's socket is looked for; security "none": no AppArmor or SELinux
+# labels to set; remember_owner, dynamic_ownership 0: no owner to change; namespaces, cgroups: those need root.
+_CONF = """\
+stdio_handler = "file"
+security_driver = "none"
+remember_owner = 0
+dynamic_ownership = 0
+namespaces = []
+cgroup_controllers = []
+"""
+
+_event_loop_started = threading.Lock()
+_event_loop = False
+
+
+def _start_event_loop() -> None:
+    global _event_loop
+    with _event_loop_started:
+        if _event_loop:
+            return
+        # Libvirt prints every error to stderr itself unless told not to; ours are raised and say where the log is.
+        libvirt.registerErrorHandler(lambda *_: None, None)
+        libvirt.virEventRegisterDefaultImpl()
+
+        def loop() -> None:
+            while True:
+                libvirt.virEventRunDefaultImpl()
+
+        threading.Thread(target=loop, daemon=True, name="libvirt-events").start()
+        _event_loop = True
+
+
+class Session:
+    """A connection to an embedded driver of its own; a context manager.
+
+    cache: a folder that keeps QEMU's probed capabilities (3.5 s to probe, 0.35 s to read).
+    """
+
+    def __init__(self, cache: Path) -> None:
+        self._kept = cache / "libvirt"
+        # Short, since the path of a Unix socket below it may have 107 bytes at most.
+        self.root = Path(tempfile.mkdtemp(prefix="fsexp-", dir="/tmp"))
+        self._guard: subprocess.Popen[bytes] | None = None
+        self.connection: libvirt.virConnect | None = None
+
+    def __enter__(self) -> Session:
+        try:
+            (self.root / "etc").mkdir()
+            conf = _CONF
+            if os.geteuid() == 0:
+                conf += 'user = "+0"\ngroup = "+0"\n'
+            (self.root / "etc" / "qemu.conf").write_text(conf)
+            if self._kept.is_dir():
+                shutil.copytree(self._kept, self.root / "cache", dirs_exist_ok=True)
+            self._guard = _start_guard(self.root)
+            _start_event_loop()
+            self.connection = libvirt.open(f"qemu:///embed?root={self.root}")
+        except libvirt.libvirtError as error:
+            self._close()
+            raise MachineError(f"libvirt's embedded QEMU driver can't be opened: {error}") from error
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def on_lifecycle(self, domain: libvirt.virDomain, call: Callable[[int, int], None]) -> int:
+        """Call `call(event, detail)` on each change of the domain's life; returns a handle for `forget`."""
+        assert self.connection is not None
+        return self.connection.domainEventRegisterAny(
+            domain,
+            libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE,
+            lambda _conn, _dom, event, detail, _opaque: call(event, detail),
+            None,
+        )
+
+    def forget(self, handle: int) -> None:
+        """End what `on_lifecycle` began."""
+        assert self.connection is not None
+        self.connection.domainEventDeregisterAny(handle)
+
+    def _keep_capabilities(self) -> None:
+        # Probed when the first domain is defined, so kept at the end. Several runs end at once: each writes a folder
+        # of its own, and the first to rename wins.
+        found = self.root / "cache" / "qemu" / "capabilities"
+        if (self._kept / "qemu" / "capabilities").is_dir() or not found.is_dir():
+            return
+        self._kept.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=".libvirt-", dir=self._kept.parent))
+        shutil.copytree(found, partial / "qemu" / "capabilities")
+        try:
+            partial.rename(self._kept)
+        except OSError:
+            shutil.rmtree(partial)
+
+    def _close(self) -> None:
+        self._keep_capabilities()
+        if self.connection is not None:
+            try:
+                self.connection.close()
+            except libvirt.libvirtError:
+                pass  # the guard ends what is left
+            self.connection = None
+        if self._guard is not None:
+            assert self._guard.stdin is not None
+            self._guard.stdin.close()
+            self._guard.wait()
+            self._guard = None
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+# Waits for end of file on its standard input, which comes when we close it or die, then ends every process whose
+# command line names the session's folder, and removes the folder. /bin/sh, since it is started for every run.
+_GUARD = r"""
+trap '' INT TERM HUP
+read -r _
+for p in /proc/[0-9]*; do
+  tr '\0' '\n' 2>/dev/null <"$p/cmdline" | grep -qF "$1/" && [ "${p#/proc/}" != "$$" ] && kill -KILL "${p#/proc/}"
+done
+rm -rf -- "$1"
+"""
+
+
+def _start_guard(root: Path) -> subprocess.Popen[bytes]:
+    # A session of its own: Ctrl-C goes to the whole foreground process group, and the guard must outlive us.
+    return subprocess.Popen(
+        ["/bin/sh", "-c", _GUARD, "fsexp-guard", str(root)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        close_fds=True,
+        cwd="/",
+    )

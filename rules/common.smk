@@ -1,0 +1,63 @@
+# The validated study, and what the rules look up in it.
+try:
+    # Snakemake's own reader keeps the last of two equal keys: the files are read once more for those.
+    for file in workflow.configfiles:
+        configuration.read(Path(file))
+    STUDY = configuration.validate(config)
+except UserError as error:
+    sys.exit(f"fsexp: {error}")
+
+# The rules' commands read the configuration as Snakemake merged it. It is named by its content: a dry run with
+# another configuration must not change the one under a study that is running.
+os.environ["FSEXP_CONFIG"] = str(configuration.snapshot(STUDY, Path(".snakemake", "fsexp")))
+
+
+envvars:
+    "FSEXP_CONFIG",
+
+
+RESULTS = STUDY.results
+# Relative, so that a checkout that is moved repeats nothing.
+CORE = os.path.relpath(Path(workflow.basedir, "vmimages", "core", "build", "core"))
+RUNS = {one.folder: one for one in plan.runs(STUDY)}
+KERNELS = {plan.slug(name): name for name in STUDY.kernels}
+OPS_KEYS = {name: plan.ops_key(one) for name, one in STUDY.experiments.items()}
+IMAGE_KEYS = {name: plan.image_key(STUDY, name) for name in STUDY.filesystems}
+
+
+def run_of(wildcards):
+    return RUNS[f"runs/{wildcards.experiment}/{wildcards.cell}/{wildcards.seed}"]
+
+
+def inputs_of(wildcards):
+    one = run_of(wildcards)
+    return {
+        "kernel": f"{RESULTS}/kernels/{plan.slug(one.kernel)}/kernel.json",
+        "image": f"{RESULTS}/images/{IMAGE_KEYS[one.filesystem]}/image.json",
+        "ops": f"{RESULTS}/ops/{OPS_KEYS[one.experiment]}.ops",
+        "core": CORE,
+    }
+
+
+def fingerprint_of(wildcards):
+    """Changes when the run has to be made again, or filed under other labels."""
+    one = run_of(wildcards)
+    return plan.digest([plan.fingerprint(STUDY, one), one.experiment, one.levels])
+
+
+def retry(path):
+    """Changes at every start while a kernel could not be had, so that it is asked for again."""
+    file = Path(path)
+    unavailable = file.exists() and '"unavailable"' in file.read_text(
+        encoding="utf-8", errors="replace"
+    )
+    return f"unavailable at {file.stat().st_mtime_ns}" if unavailable else ""
+
+
+wildcard_constraints:
+    experiment="[^/]+",
+    cell="[^/]+",
+    seed="[0-9]+",
+    kernel="[^/]+",
+    image="[^/]+",
+    ops="[^/]+",

@@ -1,0 +1,20 @@
+# What a guest's disk holds before a run.
+
+
+rule image:
+    input:
+        kernel=rules.maker_kernel.output.description,
+        userland=rules.userland.output.description,
+        core=CORE,
+    output:
+        description=f"{RESULTS}/images/{{image}}/image.json",
+        content=f"{RESULTS}/images/{{image}}/image.fsimg",
+    log:
+        f"{RESULTS}/logs/image-{{image}}.log",
+    conda:
+        "environment.yaml"
+    resources:
+        mem_mb=STUDY.machine.memory_mib + 700,
+    shell:
+        "fsexp image {wildcards.image:q} --kernel {input.kernel:q} --userland {input.userland:q}"
+        " --core {input.core:q} --output {output.description:q} 2>&1 | tee {log:q}"

@@ -1,0 +1,49 @@
+# Kernels, and the maker VM's userland: what comes from outside, kept in the cache.
+
+
+rule kernel:
+    output:
+        description=f"{RESULTS}/kernels/{{kernel}}/kernel.json",
+    log:
+        f"{RESULTS}/logs/kernel-{{kernel}}.log",
+    conda:
+        "environment.yaml"
+    resources:
+        mem_mb=1000,
+    params:
+        name=lambda w: KERNELS[w.kernel],
+        source=lambda w: plan.kernel_fingerprint(STUDY, KERNELS[w.kernel]),
+        retry=lambda w: retry(f"{RESULTS}/kernels/{w.kernel}/kernel.json"),
+    shell:
+        "fsexp kernel {params.name:q} --output {output.description:q} 2>&1 | tee {log:q}"
+
+
+rule maker_kernel:
+    output:
+        description=f"{RESULTS}/maker/kernel.json",
+    log:
+        f"{RESULTS}/logs/maker-kernel.log",
+    conda:
+        "environment.yaml"
+    resources:
+        mem_mb=1000,
+    params:
+        source=plan.digest([STUDY.maker.kernel.source(), STUDY.mirror]),
+        retry=lambda w: retry(f"{RESULTS}/maker/kernel.json"),
+    shell:
+        "fsexp kernel --maker --output {output.description:q} 2>&1 | tee {log:q}"
+
+
+rule userland:
+    output:
+        description=f"{RESULTS}/userland/userland.json",
+    log:
+        f"{RESULTS}/logs/userland.log",
+    conda:
+        "environment.yaml"
+    resources:
+        mem_mb=1000,
+    params:
+        source=plan.digest([STUDY.maker.userland.model_dump(), STUDY.mirror]),
+    shell:
+        "fsexp userland --output {output.description:q} 2>&1 | tee {log:q}"

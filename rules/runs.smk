@@ -1,0 +1,35 @@
+# Operations, and the runs that replay them.
+
+
+rule ops:
+    output:
+        stream=f"{RESULTS}/ops/{{ops}}.ops",
+    log:
+        f"{RESULTS}/logs/ops-{{ops}}.log",
+    conda:
+        "environment.yaml"
+    shell:
+        "fsexp ops {wildcards.ops:q} --output {output.stream:q} 2>&1 | tee {log:q}"
+
+
+rule run:
+    input:
+        # One function for all: Snakemake's own work for a job grows with their number, and a study has many runs.
+        unpack(inputs_of),
+    output:
+        result=f"{RESULTS}/runs/{{experiment}}/{{cell}}/{{seed}}/run.json",
+    # The guest's console: a log stays when a job fails. records.jsonl and domain.xml lie beside it; they are not
+    # declared, since each declared file of 10,000 runs adds 1.5 s to planning.
+    log:
+        f"{RESULTS}/runs/{{experiment}}/{{cell}}/{{seed}}/console.log",
+    conda:
+        "environment.yaml"
+    resources:
+        # The guest's memory, QEMU's translation buffer and the initramfs.
+        mem_mb=STUDY.machine.memory_mib + 700,
+    params:
+        depends=fingerprint_of,
+    shell:
+        "fsexp run --run runs/{wildcards.experiment:q}/{wildcards.cell:q}/{wildcards.seed}"
+        " --kernel {input.kernel:q} --image {input.image:q} --ops {input.ops:q} --core {input.core:q}"
+        " --output {output.result:q}"
