@@ -16,6 +16,7 @@ sys.path.insert(0, str(workflow.basedir))
 from fsexp import plan
 from fsexp import config as configuration
 from fsexp.errors import UserError
+from fsexp.vm import domain
 
 
 configfile: "config.yaml"

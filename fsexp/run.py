@@ -43,8 +43,13 @@ class Booting:
     kernel: guest.Kernel
     initramfs: bytes
     command_line: str
-    machine: dict[str, Any]
+    settings: dict[str, Any]  # config.Machine
     uuid: str
+
+    @property
+    def machine(self) -> dict[str, Any]:
+        """The machine's description."""
+        return domain.machine(self.settings)
 
     @property
     def identity(self) -> str:
@@ -53,9 +58,7 @@ class Booting:
             {
                 "kernel": self.kernel.description["image"]["sha256"],
                 "initramfs": guest.sha256(self.initramfs),
-                "command_line": self.command_line,
-                "machine": self.machine,
-                "uuid": self.uuid,
+                "machine": domain.fingerprint(self.settings, self.uuid, self.command_line),
             }
         )
 
@@ -117,7 +120,7 @@ def prepare(config: Config, one: plan.Run, inputs: Inputs) -> Booting:
         kernel,
         made.pack(),
         domain.command_line(settings, filesystem.disk_mib * 1024),
-        domain.machine(settings),
+        settings,
         domain.seed_uuid(one.seed),
     )
 
@@ -206,7 +209,7 @@ def _provenance(config: Config, one: plan.Run, inputs: Inputs, booting: Booting)
             "ops": guest.sha256(inputs.ops.read_bytes()),
             "core": guest.sha256(inputs.core.read_bytes()),
             "initramfs": guest.sha256(booting.initramfs),
-            "machine": plan.digest(booting.machine),
+            "machine": domain.fingerprint(booting.settings),
         },
         "parameters": parameters.model_dump(),
         "machine": booting.machine,

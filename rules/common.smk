@@ -19,6 +19,8 @@ envvars:
 RESULTS = STUDY.results
 # Relative, so that a checkout that is moved repeats nothing.
 CORE = os.path.relpath(Path(workflow.basedir, "vmimages", "core", "build", "core"))
+# Another QEMU, or another domain, gives other digits.
+MACHINE = domain.fingerprint(STUDY.machine.model_dump())
 RUNS = {one.folder: one for one in plan.runs(STUDY)}
 KERNELS = {plan.slug(name): name for name in STUDY.kernels}
 OPS_KEYS = {name: plan.ops_key(one) for name, one in STUDY.experiments.items()}
@@ -42,7 +44,7 @@ def inputs_of(wildcards):
 def fingerprint_of(wildcards):
     """Changes when the run has to be made again, or filed under other labels."""
     one = run_of(wildcards)
-    return plan.digest([plan.fingerprint(STUDY, one), one.experiment, one.levels])
+    return plan.digest([MACHINE, plan.fingerprint(STUDY, one), one.experiment, one.levels])
 
 
 def retry(path):

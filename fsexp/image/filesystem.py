@@ -45,7 +45,7 @@ def make(config: Config, key: str, kernel: Path, userland: Path, core: Path, out
         guest.read_kernel(kernel),
         made.pack(),
         domain.command_line(settings, level.disk_mib * 1024),
-        domain.machine(settings),
+        settings,
         domain.seed_uuid(0),
     )
     output.mkdir(parents=True, exist_ok=True)

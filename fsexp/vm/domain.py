@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 import subprocess
 import uuid
@@ -82,4 +83,16 @@ def render(**values: Any) -> str:
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
     )
-    return environment.get_template("domain.xml.j2").render(emulator=emulator()["path"], **values)
+    return environment.get_template("domain.xml.j2").render({"emulator": emulator()["path"], **values})
+
+
+def fingerprint(settings: dict[str, Any], uuid_: str = "", arguments: str = "") -> str:
+    """A digest of all that a guest sees of its machine: description, domain and kernel command line.
+
+    The domain's paths play no part: they differ from run to run and are not to be seen from inside.
+    """
+    described = machine(settings)
+    places = dict.fromkeys(("name", "emulator", "kernel", "initramfs", "console", "records"), "")
+    xml = render(**places, export=None, uuid=uuid_, machine=described, command_line=arguments)
+    text = json.dumps([described, xml, arguments, list(_ARGUMENTS)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
