@@ -46,7 +46,6 @@ def boot(session: Session, xml: str, console: Path, records: Path, hang_s: float
             details.append(detail)
             ended.set()
 
-    assert session.connection is not None
     try:
         # Defined first, so that the end's event has a domain to belong to when the guest is very quick.
         domain = session.connection.defineXML(xml)
@@ -102,7 +101,7 @@ def _destroy(domain: libvirt.virDomain) -> None:
 
 
 def _logs(session: Session) -> list[Path]:
-    return sorted((session.root / "log" / "qemu").glob("*.log"))
+    return sorted(session.logs.glob("*.log"))
 
 
 def _log_tail(session: Session) -> str:

@@ -6,6 +6,7 @@ us, and then ends the guests of DIR and removes it.
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import subprocess
@@ -51,47 +52,76 @@ def _start_event_loop() -> None:
         _event_loop = True
 
 
-class Session:
-    """A connection to an embedded driver of its own; a context manager.
+class _Driver:
+    """The embedded driver of this process. Libvirt opens it below one folder in a process's life, so it stays open."""
 
-    cache: a folder that keeps QEMU's probed capabilities (3.5 s to probe, 0.35 s to read).
-    """
-
-    def __init__(self, cache: Path) -> None:
-        self._kept = cache / "libvirt"
+    def __init__(self, kept: Path) -> None:
         # Short, since the path of a Unix socket below it may have 107 bytes at most.
         self.root = Path(tempfile.mkdtemp(prefix="fsexp-", dir="/tmp"))
-        self._guard: subprocess.Popen[bytes] | None = None
-        self.connection: libvirt.virConnect | None = None
-
-    def __enter__(self) -> Session:
+        self._guard = _start_guard(self.root)
         try:
             (self.root / "etc").mkdir()
             conf = _CONF
             if os.geteuid() == 0:
                 conf += 'user = "+0"\ngroup = "+0"\n'
             (self.root / "etc" / "qemu.conf").write_text(conf)
-            if self._kept.is_dir():
-                shutil.copytree(self._kept, self.root / "cache", dirs_exist_ok=True)
-            self._guard = _start_guard(self.root)
+            if kept.is_dir():
+                shutil.copytree(kept, self.root / "cache", dirs_exist_ok=True)
             _start_event_loop()
             self.connection = libvirt.open(f"qemu:///embed?root={self.root}")
-        except libvirt.libvirtError as error:
-            self._close()
-            raise MachineError(f"libvirt's embedded QEMU driver can't be opened: {error}") from error
         except BaseException:
-            self._close()
+            self._end()
             raise
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        try:
+            self.connection.close()
+        except libvirt.libvirtError:
+            pass  # the guard ends what is left
+        self._end()
+
+    def _end(self) -> None:
+        assert self._guard.stdin is not None
+        self._guard.stdin.close()
+        self._guard.wait()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+_driver: _Driver | None = None
+
+
+class Session:
+    """This process's embedded driver, and a folder for one guest's files, which goes at the end; a context manager.
+
+    cache: a folder that keeps QEMU's probed capabilities (3.5 s to probe, 0.35 s to read).
+    """
+
+    def __init__(self, cache: Path) -> None:
+        self._kept = cache / "libvirt"
+
+    def __enter__(self) -> Session:
+        global _driver
+        try:
+            _driver = _driver or _Driver(self._kept)
+        except libvirt.libvirtError as error:
+            raise MachineError(f"libvirt's embedded QEMU driver can't be opened: {error}") from error
+        self.connection = _driver.connection
+        self.root = Path(tempfile.mkdtemp(prefix="guest-", dir=_driver.root))
+        # QEMU's own log goes on where the one of the guest before ended.
+        self.logs = _driver.root / "log" / "qemu"
+        for log in self.logs.glob("*.log"):
+            log.unlink()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._close()
+        self._keep_capabilities()
+        shutil.rmtree(self.root, ignore_errors=True)
 
     def on_lifecycle(self, domain: libvirt.virDomain, call: Callable[[int, int], None]) -> int:
         """Call `call(event, detail)` on each change of the domain's life; returns a handle for `forget`."""
-        assert self.connection is not None
         return self.connection.domainEventRegisterAny(
             domain,
             libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE,
@@ -101,13 +131,12 @@ class Session:
 
     def forget(self, handle: int) -> None:
         """End what `on_lifecycle` began."""
-        assert self.connection is not None
         self.connection.domainEventDeregisterAny(handle)
 
     def _keep_capabilities(self) -> None:
         # Probed when the first domain is defined, so kept at the end. Several runs end at once: each writes a folder
         # of its own, and the first to rename wins.
-        found = self.root / "cache" / "qemu" / "capabilities"
+        found = self.root.parent / "cache" / "qemu" / "capabilities"
         if (self._kept / "qemu" / "capabilities").is_dir() or not found.is_dir():
             return
         self._kept.parent.mkdir(parents=True, exist_ok=True)
@@ -117,21 +146,6 @@ class Session:
             partial.rename(self._kept)
         except OSError:
             shutil.rmtree(partial)
-
-    def _close(self) -> None:
-        self._keep_capabilities()
-        if self.connection is not None:
-            try:
-                self.connection.close()
-            except libvirt.libvirtError:
-                pass  # the guard ends what is left
-            self.connection = None
-        if self._guard is not None:
-            assert self._guard.stdin is not None
-            self._guard.stdin.close()
-            self._guard.wait()
-            self._guard = None
-        shutil.rmtree(self.root, ignore_errors=True)
 
 
 # Waits for end of file on its standard input, which comes when we close it or die, then ends every process whose
