@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from fsexp import stats
-from fsexp.table import OUTCOMES
+from fsexp.vm.outcome import OUTCOMES
 
 # Ratios between filesystems are to this one where an experiment has it, else to its first.
 REFERENCE_FILESYSTEM = "ext4"

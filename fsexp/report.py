@@ -15,6 +15,7 @@ from markupsafe import Markup
 from fsexp import answer, display, grid, plot, provenance, stats, table
 from fsexp.clock import Clock, clock
 from fsexp.errors import MachineError
+from fsexp.vm.outcome import OUTCOMES
 
 # jinja2 is imported where it is used: most commands need no report.
 
@@ -46,7 +47,7 @@ def render(plan_path: Path, tables: Path, results: Path, output: Path) -> None:
     """
     plan = table.load_plan(plan_path)
     used_clock = clock(plan["study"].get("clock"))
-    rows = {name: table.read(tables, name) for name in table.COLUMNS}
+    rows = {name: table.rows(table.read(tables, name)) for name in table.COLUMNS}
     by_folder = {row["folder"]: row for row in rows["runs"]}
     runs = [by_folder.get(one["folder"]) or _untabled(plan, one) for one in plan["runs"]]
     link = _Links(results, tables, output)
@@ -145,9 +146,9 @@ def _untabled(plan: dict, planned: dict) -> dict:
 
 def _counts(runs: list[dict]) -> list[dict]:
     found = Counter(row["outcome"] for row in runs)
-    order = [*(word for word in table.OUTCOMES if word in found)]
-    order += [word for word in found if word not in table.OUTCOMES]
-    return [{"outcome": word, "runs": found[word], "meaning": table.OUTCOMES.get(word, "")} for word in order]
+    order = [*(word for word in OUTCOMES if word in found)]
+    order += [word for word in found if word not in OUTCOMES]
+    return [{"outcome": word, "runs": found[word], "meaning": OUTCOMES.get(word, "")} for word in order]
 
 
 def _cell_name(experiment: dict, levels: dict) -> str:

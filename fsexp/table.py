@@ -4,7 +4,8 @@ Other programs read the tables, so a column keeps its name, unit and type once i
 table without rows still has its typed columns.
 """
 
-import csv
+from __future__ import annotations
+
 import io
 import json
 import math
@@ -15,34 +16,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fsexp.errors import MachineError, UserError
 
-# pyarrow is imported where it is used: importing it takes longer than most commands do.
+if TYPE_CHECKING:
+    import pandas
+
+# pandas and pyarrow are imported where they are used: importing them takes longer than most commands do.
 
 FORMAT = 1
 FACTORS_ALWAYS = ("kernel", "filesystem")
 INT64_LIMIT = 2**63
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
-
-OUTCOMES = {
-    "ok": "the run ended and its stream of records was whole",
-    "no-kernel": "the kernel could not be had",
-    "build-failed": "the kernel did not build",
-    "no-boot": "the kernel did not reach the core",
-    "panic": "the kernel panicked",
-    "oops": "the kernel reported an oops",
-    "hang": "the guest stopped making progress",
-    "timeout": "the run took longer than it was allowed",
-    "mount-failed": "the filesystem under test was not mounted",
-    "workload-failed": "an operation of the workload failed",
-    "corrupt": "the filesystem lost or changed data",
-    "unsupported": "the combination cannot be run",
-    "no-result": "the run ended without a whole stream of records",
-    "infrastructure": "the machine failed, not the experiment",
-    "missing": "planned, but there is no result",
-}
 
 
 @dataclass(frozen=True)
@@ -234,6 +220,8 @@ def build(plan_path: Path, results: Path, output: Path) -> None:
     runs, phases and space as .parquet and .csv; dictionary.csv and dictionary.json describe
     their columns. Raises UserError for an unusable plan, MachineError when writing fails.
     """
+    import pandas
+
     plan = load_plan(plan_path)
     described = columns(plan)
     rows = {table: [] for table in described}
@@ -243,30 +231,34 @@ def build(plan_path: Path, results: Path, output: Path) -> None:
         rows["phases"] += run.phases
         rows["space"] += run.space
     for table, table_columns in described.items():
-        write(output / f"{table}.parquet", _parquet(table_columns, rows[table]))
-        names = [column.name for column in table_columns]
-        write(output / f"{table}.csv", _csv(names, rows[table]))
+        frame = _frame(table_columns, rows[table])
+        write(output / f"{table}.parquet", _parquet(table_columns, frame))
+        write(output / f"{table}.csv", _csv(frame))
     dictionary = [
         {"table": table} | {field: getattr(column, field) for field in DICTIONARY_FIELDS[1:]}
         for table, table_columns in described.items()
         for column in table_columns
     ]
-    write(output / "dictionary.csv", _csv(DICTIONARY_FIELDS, dictionary))
+    write(output / "dictionary.csv", _csv(pandas.DataFrame(dictionary, columns=DICTIONARY_FIELDS)))
     document = {"format": FORMAT, "columns": dictionary}
     text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
     write(output / "dictionary.json", text.encode("utf-8"))
 
 
-def read(tables: Path, name: str) -> list[dict]:
-    """The rows of a table that `build` wrote. Raises UserError when it is not there or broken."""
-    import pyarrow
-    import pyarrow.parquet
+def read(tables: Path, name: str) -> pandas.DataFrame:
+    """A table that `build` wrote, with nullable dtypes. Raises UserError when it is not there or broken."""
+    import pandas
 
     path = tables / f"{name}.parquet"
     try:
-        return pyarrow.parquet.ParquetFile(path).read().to_pylist()
-    except (OSError, pyarrow.ArrowException) as error:
+        return pandas.read_parquet(path, dtype_backend="numpy_nullable")
+    except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
         raise UserError(f"{path}: cannot read the table: {error}") from error
+
+
+def rows(frame: pandas.DataFrame) -> list[dict]:
+    """The rows of a table as plain Python values, None where there is none."""
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")
 
 
 def write(path: Path, content: bytes) -> None:
@@ -384,10 +376,26 @@ def _record_rows(document: dict, table: str, kind: str) -> list[dict]:
     return rows
 
 
-def _parquet(table_columns: Iterable[Column], rows: list[dict]) -> bytes:
+# The dictionary's type of a column -> pandas's, which keeps whole numbers whole where a value is missing.
+_DTYPES = {"string": "string", "int64": "Int64", "float64": "Float64"}
+
+
+def _frame(table_columns: Iterable[Column], rows: list[dict]) -> pandas.DataFrame:
+    import pandas
+
+    return pandas.DataFrame(
+        {
+            column.name: pandas.array([row[column.name] for row in rows], dtype=_DTYPES[column.type])
+            for column in table_columns
+        }
+    )
+
+
+def _parquet(table_columns: Iterable[Column], frame: pandas.DataFrame) -> bytes:
     import pyarrow
     import pyarrow.parquet
 
+    # A schema of our own, since each column carries its unit and meaning.
     schema = pyarrow.schema(
         [
             pyarrow.field(
@@ -399,13 +407,9 @@ def _parquet(table_columns: Iterable[Column], rows: list[dict]) -> bytes:
         ]
     )
     stream = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows, schema=schema), stream)
+    pyarrow.parquet.write_table(pyarrow.Table.from_pandas(frame, schema=schema, preserve_index=False), stream)
     return stream.getvalue()
 
 
-def _csv(names: Iterable[str], rows: list[dict]) -> bytes:
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, names, extrasaction="raise", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return stream.getvalue().encode("utf-8")
+def _csv(frame: pandas.DataFrame) -> bytes:
+    return frame.to_csv(index=False, lineterminator="\n").encode("utf-8")

@@ -73,7 +73,7 @@ def test_parquet_and_csv_agree(tmp_path):
     for name in table.COLUMNS:
         as_text = [
             {key: "" if value is None else str(value) for key, value in row.items()}
-            for row in table.read(study.tables, name)
+            for row in table.rows(table.read(study.tables, name))
         ]
         assert as_text == rows(study, name)
 
