@@ -193,7 +193,12 @@ def _by_experiment(plan: dict, listed: list[dict]) -> list[dict]:
     for run in listed:
         groups[run["experiment"]].append(run)
     return [
-        {"title": _title(plan, name), "runs": members, "open": len(members) <= OPEN_UP_TO}
+        {
+            "title": _title(plan, name),
+            "column": ", ".join(factor for factor in plan["experiments"][name]["factors"] if factor != "kernel"),
+            "runs": members,
+            "open": len(members) <= OPEN_UP_TO,
+        }
         for name, members in groups.items()
     ]
 

@@ -1,8 +1,9 @@
 """One run: a cell's guest booted with one seed, what it sent, how it ended, everything kept.
 
 A run's identity is the digest of what goes in: kernel, initramfs (core, modules, image, operations, set-up), command
-line, machine description, seed. Finished runs are kept under that digest in the cache, so that a renamed label, a
-removed results folder or a level changed back boots nothing.
+line, machine description, seed. Runs that the guest itself ended are kept under that digest in the cache, so that a
+renamed label, a removed results folder or a level changed back boots nothing. One that the host gave up is not: with
+other limits, or on a quieter machine, it may end otherwise.
 """
 
 from __future__ import annotations
@@ -90,13 +91,15 @@ def make(config: Config, one: plan.Run, inputs: Inputs, output: Path, again: boo
     store = Path(config.cache) / "runs" / booting.identity
     if again or not (store / "result.json").exists():
         result, files = _attempts(config, booting)
-        result |= _provenance(config, one, inputs, booting)
-        if again and (store / "result.json").exists():
-            _compare(json.loads((store / "result.json").read_text()), result, store)
-        if result["outcome"] != "infrastructure":
-            _keep(result, files, store)
-        _deliver(result, files, labels, output)
-        shutil.rmtree(files)
+        try:
+            result |= _provenance(config, one, inputs, booting)
+            if again and (store / "result.json").exists():
+                _compare(json.loads((store / "result.json").read_text()), result, store)
+            if result["ended"] == "power-off" and result["outcome"] != "infrastructure":
+                _keep(result, files, store)
+            _deliver(result, files, labels, output)
+        finally:
+            shutil.rmtree(files)
     else:
         result = json.loads((store / "result.json").read_text(encoding="utf-8"))
         _deliver(result, store, labels, output)
@@ -168,6 +171,7 @@ def start(config: Config, booting: Booting, export: Path | None = None) -> tuple
             "identity": booting.identity,
             "outcome": word,
             "reason": reason,
+            "ended": ended.ended.how,
             "release": booting.kernel.description["release"],
             "wall_s": round(ended.wall_s, 3),
             "boot_wall_s": None if ended.boot_wall_s is None else round(ended.boot_wall_s, 3),
@@ -219,7 +223,7 @@ def _provenance(config: Config, one: plan.Run, inputs: Inputs, booting: Booting)
 
 
 def _without_boot(word: str, reason: str, release: str | None = None) -> dict[str, Any]:
-    nothing = dict.fromkeys(("identity", "wall_s", "boot_wall_s", "machine", "command_line", "uuid"))
+    nothing = dict.fromkeys(("identity", "ended", "wall_s", "boot_wall_s", "machine", "command_line", "uuid"))
     return {
         **nothing, "outcome": word, "reason": reason, "release": release,
         "inputs": {}, "parameters": {}, "qemu_argv": [], "records": [],

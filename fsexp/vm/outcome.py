@@ -77,7 +77,7 @@ def _no_boot(case: _Case) -> _Answer:
         return match.group(1)
     if case.ended.how in ("hang", "timeout"):
         what = "its last line was: " + _last_line(case.console) if case.console.strip() else "it printed nothing"
-        return f"the kernel did not reach the core; {what}"
+        return f"{case.ended.detail}; the kernel did not reach the core; {what}"
     return None
 
 
