@@ -101,7 +101,11 @@ def kernel_fingerprint(config: Config, name: str) -> str:
 
 
 def fingerprint(config: Config, one: Run) -> str:
-    """Changes when the configuration changes what this run measures; labels, titles and limits do not."""
+    """Changes when the configuration changes what this run measures or when it is given up.
+
+    Labels and titles play no part. Limits do, so that raising one makes the runs that it ended again; the cache has
+    the others, and boots none of them.
+    """
     name, parameters = workload_of(config.experiments[one.experiment])
     return digest(
         [
@@ -109,6 +113,7 @@ def fingerprint(config: Config, one: Run) -> str:
             config.kernels[one.kernel].source(),
             config.filesystems[one.filesystem].model_dump(),
             config.machine.model_dump(),
+            config.limits.model_dump(),
             name,
             parameters.model_dump(),
             one.seed,

@@ -80,6 +80,7 @@ def fingerprint(study_):
         {"kernels__debian-6.1": {"debian": {"suite": "sid"}}},
         {"filesystems__ext4": {"type": "ext4", "mount": "noatime"}},
         {"machine": {"memory_mib": 512}},
+        {"limits": {"hang_s": 5.0}},
         {"experiments__create-unlink__workload": {"name": "create-unlink", "nfiles": 11}},
         {"experiments__create-unlink__seeds": [7]},
     ],
@@ -92,7 +93,6 @@ def test_what_changes_a_run(change):
     "change",
     [
         {"title": "another"},
-        {"limits": {"hang_s": 5.0}},
         {"filesystems__btrfs": {"type": "btrfs", "mount": "noatime"}},
         {"experiments__create-unlink__title": "another"},
         {"experiments__create-unlink__seeds": 9},
