@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -77,7 +78,9 @@ def make(config: Config, one: plan.Run, inputs: Inputs, output: Path, again: boo
         "levels": one.levels,
         "clock": config.clock,
         "seed": one.seed,
-        "repeat": f"./run fsexp run --again --run {one.folder}",
+        "repeat": shlex.join(
+            ["./run", "fsexp", "run", "--again", "--config", f"{config.results}/config.json", "--run", one.folder]
+        ),
     }
     description = guest.read_kernel(inputs.kernel).description
     if "unavailable" in description:
@@ -143,44 +146,44 @@ def start(config: Config, booting: Booting, export: Path | None = None) -> tuple
     from fsexp.vm.runner import boot  # libvirt is loaded for boots only: planning starts faster without
     from fsexp.vm.session import Session
 
-    files = Path(tempfile.mkdtemp(prefix=".run-", dir=_made(Path(config.cache))))
-    try:
-        with Session(Path(config.cache)) as session:
-            initramfs = session.root / "initramfs"
-            initramfs.write_bytes(booting.initramfs)
-            console, records = session.root / "console.log", session.root / "records.jsonl"
-            xml = domain.render(
-                name="fsexp",
-                uuid=booting.uuid,
-                machine=booting.machine,
-                kernel=booting.kernel.image.resolve(),
-                initramfs=initramfs,
-                command_line=booting.command_line,
-                console=console,
-                records=records,
-                export=export,
-            )
+    with Session(Path(config.cache)) as session:
+        initramfs = session.root / "initramfs"
+        initramfs.write_bytes(booting.initramfs)
+        console, records = session.root / "console.log", session.root / "records.jsonl"
+        xml = domain.render(
+            name="fsexp",
+            uuid=booting.uuid,
+            machine=booting.machine,
+            kernel=booting.kernel.image.resolve(),
+            initramfs=initramfs,
+            command_line=booting.command_line,
+            console=console,
+            records=records,
+            export=export,
+        )
+        ended = boot(session, xml, console, records, config.limits.hang_s, config.limits.timeout_s)
+        # Not before the boot: the session's folder is removed whatever kills us, and this one is not.
+        files = Path(tempfile.mkdtemp(prefix=".run-", dir=_made(Path(config.cache))))
+        try:
             (files / "domain.xml").write_text(xml, encoding="utf-8")
-            ended = boot(session, xml, console, records, config.limits.hang_s, config.limits.timeout_s)
             for port in (console, records):
                 shutil.copyfile(port, files / port.name)
-        stream = record.parse((files / "records.jsonl").read_bytes())
-        word, reason = outcome.decide((files / "console.log").read_bytes(), stream, ended.ended)
-        whole = stream.whole
-        return {
-            "identity": booting.identity,
-            "outcome": word,
-            "reason": reason,
-            "ended": ended.ended.how,
-            "release": booting.kernel.description["release"],
-            "wall_s": round(ended.wall_s, 3),
-            "boot_wall_s": None if ended.boot_wall_s is None else round(ended.boot_wall_s, 3),
-            "qemu_argv": ended.argv,
-            "records": stream.records if whole else [],
-        }, files
-    except BaseException:
-        shutil.rmtree(files, ignore_errors=True)
-        raise
+        except BaseException:
+            shutil.rmtree(files)
+            raise
+    stream = record.parse((files / "records.jsonl").read_bytes())
+    word, reason = outcome.decide((files / "console.log").read_bytes(), stream, ended.ended)
+    return {
+        "identity": booting.identity,
+        "outcome": word,
+        "reason": reason,
+        "ended": ended.ended.how,
+        "release": booting.kernel.description["release"],
+        "wall_s": round(ended.wall_s, 3),
+        "boot_wall_s": None if ended.boot_wall_s is None else round(ended.boot_wall_s, 3),
+        "qemu_argv": ended.argv,
+        "records": stream.records if stream.whole else [],
+    }, files
 
 
 def _made(folder: Path) -> Path:
