@@ -22,7 +22,7 @@ CLOCKS = {
         heading="Times here are virtual: they count instructions",
         statement=(
             "The guest's clock advances by the same amount for each instruction it executes. "
-            "The same inputs therefore give the same digits on every machine.",
+            "The same inputs therefore give the same digits wherever QEMU and its firmware are the same.",
             "Instructions are not cycles. A loop that a real CPU runs at high speed weighs more "
             "here than it does on that CPU, and a cache miss costs nothing. These figures are "
             "not to be read as wall time.",

@@ -150,6 +150,8 @@ def _seeds(value: object) -> object:
         if value < 1:
             raise ValueError(f"{value} seeds: at least one is needed")
         return list(range(1, value + 1))
+    if not isinstance(value, list):
+        raise ValueError("must be a number of seeds or a list of them")
     return value
 
 

@@ -47,6 +47,7 @@ BAD = [
     (f"{E}.seeds", [1, -1], f"{E}.seeds.1: must be greater than or equal to 0 (it is -1)"),
     (f"{E}.seeds", [], f"{E}.seeds: must not be empty"),
     (f"{E}.seeds", [1, 1], f"{E}.seeds: a seed stands twice, which would measure nothing new"),
+    (f"{E}.seeds", "3", f"{E}.seeds: must be a number of seeds or a list of them"),
     (f"{E}.seeds", True, f"{E}.seeds: must be a number of seeds or a list of them"),
     (f"{E}.kernels", ["debian-61"], f"{E}.kernels: no entry 'debian-61' under kernels; did you mean 'debian-6.1'?"),
     (f"{E}.filesystems", ["xt4"], f"{E}.filesystems: no entry 'xt4' under filesystems; did you mean 'ext4'?"),
