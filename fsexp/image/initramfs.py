@@ -9,6 +9,8 @@ import stat
 import tarfile
 from pathlib import Path, PurePosixPath
 
+# The name that ends an archive.
+_TRAILER = "TRAILER!!!"
 _FILE, _FOLDER, _LINK, _CHARACTER = stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK, stat.S_IFCHR
 
 
@@ -53,13 +55,15 @@ class Initramfs:
         for number, name in enumerate(sorted(self._entries), start=1):
             mode, data, device = self._entries[name]
             out += _header(number, mode, data, device, name)
-        out += _header(0, 0, b"", (0, 0), "TRAILER!!!")
+        out += _header(0, 0, b"", (0, 0), _TRAILER)
         return bytes(out)
 
     def _add(self, name: str, mode: int, data: bytes, device: tuple[int, int] = (0, 0)) -> None:
         path = PurePosixPath(name.lstrip("/"))
         if ".." in path.parts:
             raise ValueError(f"{name} leaves the archive")
+        if str(path) == _TRAILER:
+            raise ValueError(f"{name} would end the archive")
         for parent in path.parents:
             if str(parent) != ".":
                 self._entries.setdefault(str(parent), (_FOLDER | 0o755, b"", (0, 0)))
