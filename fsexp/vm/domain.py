@@ -19,7 +19,7 @@ TEMPLATES = Path(__file__).resolve().parents[2] / "vmimages"
 EMULATOR = "qemu-system-x86_64"
 
 # Files of QEMU that run inside the guest before the kernel does: with other ones the digits differ
-# (QEMU 10.0 instead of 7.2, same machine type: within 0.02 %).
+# (QEMU 10.0 instead of 7.2, same machine type: within 0.08 %).
 _FIRMWARE = ("bios-256k.bin", "linuxboot_dma.bin", "pvh.bin")
 _FIRMWARE_FOLDERS = ("/usr/share/seabios", "/usr/share/qemu")
 
