@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-# Program or file -> Debian's package. The same list as in ./run, which installs them.
+# Program or file -> Debian's package: what a study needs once ./run, whose list is longer, has built its parts.
 _NEEDED = {
     "qemu-system-x86_64": "qemu-system-x86",
     "musl-gcc": "musl-tools",
