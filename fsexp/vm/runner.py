@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from dataclasses import dataclass
@@ -39,11 +41,12 @@ def boot(session: Session, xml: str, console: Path, records: Path, hang_s: float
     for port in (console, records):
         port.touch()
     ended = threading.Event()
-    details: list[int] = []
+    events: list[int] = []
 
-    def on_event(event: int, detail: int) -> None:
-        if event == libvirt.VIR_DOMAIN_EVENT_STOPPED:
-            details.append(detail)
+    def on_event(event: int, _detail: int) -> None:
+        # The guest's own word comes as a shutdown, before QEMU is gone; QEMU's death only as a stop.
+        if event in (libvirt.VIR_DOMAIN_EVENT_SHUTDOWN, libvirt.VIR_DOMAIN_EVENT_STOPPED):
+            events.append(event)
             ended.set()
 
     try:
@@ -55,10 +58,10 @@ def boot(session: Session, xml: str, console: Path, records: Path, hang_s: float
     except libvirt.libvirtError as error:
         raise MachineError(f"libvirt could not start the guest: {error}{_log_tail(session)}") from error
     try:
-        how, first_record_s = _watch(ended, details, console, records, started, hang_s, timeout_s)
+        how, first_record_s = _watch(ended, events, console, records, started, hang_s, timeout_s)
         wall_s = time.monotonic() - started
     finally:
-        _destroy(domain)
+        _destroy(session, domain)
         session.forget(handle)
         domain.undefine()
     if how.how == "died":
@@ -68,7 +71,7 @@ def boot(session: Session, xml: str, console: Path, records: Path, hang_s: float
 
 def _watch(
     ended: threading.Event,
-    details: list[int],
+    events: list[int],
     console: Path,
     records: Path,
     started: float,
@@ -87,12 +90,17 @@ def _watch(
             return Ended("timeout", f"it ran for more than {timeout_s:g} s"), first_record_s
         if now - changed > hang_s:
             return Ended("hang", f"no record and no console byte for {hang_s:g} s"), first_record_s
-    if details[0] == libvirt.VIR_DOMAIN_EVENT_STOPPED_SHUTDOWN:
+    if events[0] == libvirt.VIR_DOMAIN_EVENT_SHUTDOWN:
         return Ended("power-off"), first_record_s
     return Ended("died", "QEMU ended without the guest's word"), first_record_s
 
 
-def _destroy(domain: libvirt.virDomain) -> None:
+def _destroy(session: Session, domain: libvirt.virDomain) -> None:
+    """End QEMU at once: it has nothing left to save, and asking it to (SIGTERM) takes 1.8 s of each run."""
+    try:
+        os.kill(session.pid(domain.name()), signal.SIGKILL)
+    except (OSError, ValueError):
+        pass  # no pid file, or no such process: it is gone already
     try:
         if domain.isActive():
             domain.destroy()

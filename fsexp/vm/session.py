@@ -20,10 +20,12 @@ import libvirt
 
 from fsexp.errors import MachineError
 
-# Why each line: without it, file = "file": virtlogd's socket is looked for; security "none": no AppArmor or SELinux
-# labels to set; remember_owner, dynamic_ownership 0: no owner to change; namespaces, cgroups: those need root.
+# Why each line: stdio_handler "file": else virtlogd's socket is looked for; seccomp_sandbox 0: a filter before each of
+# QEMU's system calls, against guests that are not ours; security "none": no AppArmor or SELinux labels to set;
+# remember_owner, dynamic_ownership 0: no owner to change; namespaces, cgroups: those need root.
 _CONF = """\
 stdio_handler = "file"
+seccomp_sandbox = 0
 security_driver = "none"
 remember_owner = 0
 dynamic_ownership = 0
@@ -129,23 +131,26 @@ class Session:
             None,
         )
 
+    def pid(self, name: str) -> int:
+        """The process of the guest `name`. Raises OSError or ValueError where there is none."""
+        return int((self.root.parent / "run" / "qemu" / f"{name}.pid").read_text())
+
     def forget(self, handle: int) -> None:
         """End what `on_lifecycle` began."""
         self.connection.domainEventDeregisterAny(handle)
 
     def _keep_capabilities(self) -> None:
-        # Probed when the first domain is defined, so kept at the end. Several runs end at once: each writes a folder
-        # of its own, and the first to rename wins.
-        found = self.root.parent / "cache" / "qemu" / "capabilities"
-        if (self._kept / "qemu" / "capabilities").is_dir() or not found.is_dir():
-            return
-        self._kept.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=".libvirt-", dir=self._kept.parent))
-        shutil.copytree(found, partial / "qemu" / "capabilities")
-        try:
-            partial.rename(self._kept)
-        except OSError:
-            shutil.rmtree(partial)
+        # Probed when the first domain is defined, so kept at the end; and probed anew when QEMU or libvirt changed, so
+        # kept again. Several runs end at once: each writes a file of its own and puts it in place whole.
+        found = Path("qemu", "capabilities")
+        for probed in (self.root.parent / "cache" / found).glob("*.xml"):
+            kept = self._kept / found / probed.name
+            if kept.exists() and kept.read_bytes() == probed.read_bytes():
+                continue
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            partial = kept.with_name(f".{kept.name}.{os.getpid()}")
+            shutil.copyfile(probed, partial)
+            partial.replace(kept)
 
 
 # Waits for end of file on its standard input, which comes when we close it or die, then ends every process whose
