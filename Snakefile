@@ -1,16 +1,18 @@
 # The study: config.yaml -> plan -> kernels, images, operations -> runs -> tables -> report.
 # Each rule calls one `fsexp` command; run by hand it does the same.
+import atexit
 import gc
 import os
 import sys
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 min_version("9.0")
-# Planning makes millions of objects that live to its end: fewer collections save a fifth of its time.
-gc.set_threshold(200_000, 50, 100)
+# Planning makes millions of objects that live to its end: collecting them, then and once more when Python exits, takes
+# a fifth of its time.
+gc.disable()
+atexit.register(gc.freeze)
 
 sys.path.insert(0, str(workflow.basedir))
 from fsexp import plan
@@ -40,6 +42,10 @@ rule all:
     default_target: True
     input:
         rules.report.output,
+
+
+onstart:
+    gc.enable()
 
 
 onsuccess:
