@@ -52,15 +52,19 @@ def boot(session: Session, xml: str, console: Path, records: Path, hang_s: float
     try:
         # Defined first, so that the end's event has a domain to belong to when the guest is very quick.
         domain = session.connection.defineXML(xml)
-        handle = session.on_lifecycle(domain, on_event)
-        started = time.monotonic()
-        domain.create()
     except libvirt.libvirtError as error:
-        raise MachineError(f"libvirt could not start the guest: {error}{_log_tail(session)}") from error
+        raise MachineError(f"libvirt does not take the guest's description: {error}") from error
+    handle = session.on_lifecycle(domain, on_event)
     try:
+        started = time.monotonic()
+        try:
+            domain.create()
+        except libvirt.libvirtError as error:
+            raise MachineError(f"libvirt could not start the guest: {error}{_log_tail(session)}") from error
         how, first_record_s = _watch(ended, events, console, records, started, hang_s, timeout_s)
         wall_s = time.monotonic() - started
     finally:
+        # An interrupt that came while libvirt was starting QEMU is raised when it has: that guest is ended too.
         _destroy(session, domain)
         session.forget(handle)
         domain.undefine()

@@ -85,6 +85,7 @@ class _Driver:
 
     def _end(self) -> None:
         assert self._guard.stdin is not None
+        self._guard.stdin.write(b"done\n")
         self._guard.stdin.close()
         self._guard.wait()
         shutil.rmtree(self.root, ignore_errors=True)
@@ -153,14 +154,28 @@ class Session:
             partial.replace(kept)
 
 
-# Waits for end of file on its standard input, which comes when we close it or die, then ends every process whose
-# command line names the session's folder, and removes the folder. /bin/sh, since it is started for every run.
+# Waits for our word or for end of file on its standard input, which comes when we die; then ends every process whose
+# command line names the session's folder, and removes the folder. Where we died, QEMU may be about to start and not yet
+# bear its name: it looks again until a second has passed without one. /bin/sh, since it is started for every run.
 _GUARD = r"""
 trap '' INT TERM HUP
-read -r _
-for p in /proc/[0-9]*; do
-  tr '\0' '\n' 2>/dev/null <"$p/cmdline" | grep -qF "$1/" && [ "${p#/proc/}" != "$$" ] && kill -KILL "${p#/proc/}"
-done
+sweep() {
+  found=1
+  for p in /proc/[0-9]*; do
+    [ "${p#/proc/}" != "$$" ] && tr '\0' '\n' 2>/dev/null <"$p/cmdline" | grep -qF "$1/" &&
+      kill -KILL "${p#/proc/}" && found=0
+  done
+  return $found
+}
+if read -r _; then
+  sweep "$1"
+else
+  quiet=0
+  while [ $quiet -lt 10 ]; do
+    if sweep "$1"; then quiet=0; else quiet=$((quiet + 1)); fi
+    sleep 0.1
+  done
+fi
 rm -rf -- "$1"
 """
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -57,11 +58,13 @@ def nothing_to_fetch_from():
     if any((CHECKOUT / "cache" / "downloads").glob("*.deb")):
         return False
     mirror = apt.machine_sources()[0].rstrip("/")
-    asked = subprocess.run(
-        [apt.APT_HELPER, "download-file", f"{mirror}/dists/stable/Release", os.devnull],
-        capture_output=True,
-        check=False,
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        # Not to /dev/null: apt's helper wants to put a file of its own there, and fails.
+        asked = subprocess.run(
+            [apt.APT_HELPER, "download-file", f"{mirror}/dists/bookworm/InRelease", f"{folder}/InRelease"],
+            capture_output=True,
+            check=False,
+        )
     return asked.returncode != 0
 
 
@@ -83,9 +86,16 @@ def qemus(text):
     return {number: line for number, line in processes(text).items() if "qemu-system" in line.split(" ", 1)[0]}
 
 
-def session_folder(domain_xml):
-    """The session's folder under /tmp, which a run's description names."""
-    return Path(ElementTree.parse(domain_xml).findtext("os/initrd")).parent
+def session_folder(file):
+    """The folder of a process's driver in /tmp, below which the guest's `file` lies."""
+    root = Path(*Path(file).parts[:3])
+    assert root.match("/tmp/fsexp-*")
+    return root
+
+
+def initramfs(domain_xml):
+    """The initramfs that a run's description names."""
+    return ElementTree.parse(domain_xml).findtext("os/initrd")
 
 
 class Bench:

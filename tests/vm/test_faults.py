@@ -15,7 +15,7 @@ from pathlib import Path
 
 import damage
 import pytest
-from bench import CORE, NEW, OLD, Bench, experiment, processes, qemus, session_folder
+from bench import CORE, NEW, OLD, Bench, experiment, initramfs, processes, qemus, session_folder
 
 from fsexp import run
 from fsexp.image import formats
@@ -229,7 +229,7 @@ def test_outcome(bench, made, name):
         assert result["identity"] is None
         return
     assert (folder / "console.log").stat().st_size or name == "too slow to boot"
-    session = session_folder(folder / "domain.xml")
+    session = session_folder(initramfs(folder / "domain.xml"))
     assert not session.exists()
     assert not processes(session)
 
@@ -327,11 +327,12 @@ class Running:
         found = wait_for(lambda: qemus(self.kernel.parent) or self.process.poll() is not None)
         assert isinstance(found, dict), self.process.communicate()
         (self.qemu,) = found
-        initramfs = found[self.qemu].split("-initrd ", 1)[1].split(" ", 1)[0]
-        self.session = Path(initramfs).parent
+        booted = found[self.qemu].split("-initrd ", 1)[1].split(" ", 1)[0]
+        self.records = Path(booted).with_name("records.jsonl")
+        self.session = session_folder(booted)
 
     def wait_for_phase(self):
-        wait_for(lambda: b'"type":"phase"' in (self.session / "records.jsonl").read_bytes())
+        wait_for(lambda: b'"type":"phase"' in self.records.read_bytes())
 
     def left(self):
         """What of it is still there."""
@@ -350,6 +351,8 @@ def running(bench, request):
     if made.process.poll() is None:
         made.process.kill()
         made.process.communicate()
+    for number in processes(made.session):
+        os.kill(number, signal.SIGKILL)
 
 
 def test_qemu_killed(bench, running):
