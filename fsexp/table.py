@@ -202,7 +202,8 @@ def load_run(plan: dict, planned: dict, results: Path) -> Run:
         return without_result("infrastructure", f"{name}: not JSON: {error}")
     try:
         _check_head(document)
-        foreign = _foreign(document, planned, key["clock"])
+        wanted = plan["experiments"][planned["experiment"]]["workload"]["parameters"]
+        foreign = _foreign(document, planned, key["clock"], wanted)
         if foreign:
             return without_result("missing", f"{name} is of another run: {foreign}")
         row = key | _run_row(document) | {"folder": planned["folder"]}
@@ -297,7 +298,7 @@ def _check_head(document: Any) -> None:
             raise _Malformed(f"{member} is missing or of another type")
 
 
-def _foreign(document: dict, planned: dict, clock: str) -> str:
+def _foreign(document: dict, planned: dict, clock: str, parameters: dict) -> str:
     """What of the document is not this planned run's; empty when it is."""
     for member in ("experiment", "levels", "seed"):
         if document[member] != planned[member]:
@@ -305,6 +306,9 @@ def _foreign(document: dict, planned: dict, clock: str) -> str:
     # Instructions and real time must never meet in one table under one label.
     if document["clock"] != clock:
         return f"its clock is {document['clock']!r}"
+    # A run that was not booted has none; the others' figures are of that scale and no other.
+    if document["outcome"] == "ok" and document.get("parameters") != parameters:
+        return f"its parameters are {document.get('parameters')!r}"
     return ""
 
 

@@ -58,6 +58,11 @@ class Guest:
     """One guest being described: its kernel, its directives and the files they name."""
 
     def __init__(self, kernel: Kernel, core: Path) -> None:
+        # The digest stands for the image in a run's identity: other bytes must not bear it.
+        if sha256(kernel.image.read_bytes()) != kernel.description["image"]["sha256"]:
+            raise UserError(
+                f"{kernel.image} is not what its kernel.json says; remove {kernel.folder} and fetch it again"
+            )
         self._kernel = kernel
         self._archive = Initramfs()
         self._loaded: list[str] = []
