@@ -100,11 +100,13 @@ def _watch(
 
 
 def _destroy(session: Session, domain: libvirt.virDomain) -> None:
-    """End QEMU at once: it has nothing left to save, and asking it to (SIGTERM) takes 1.8 s of each run."""
+    """End QEMU at once, without asking: it has nothing left to save."""
     try:
-        os.kill(session.pid(domain.name()), signal.SIGKILL)
+        pid = session.pid(domain.name())
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
     except (OSError, ValueError):
-        pass  # no pid file, or no such process: it is gone already
+        pass  # no pid file, or no such process: it is gone already; or init is its parent, and reaps it
     try:
         if domain.isActive():
             domain.destroy()

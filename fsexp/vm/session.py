@@ -7,6 +7,7 @@ us, and then ends the guests of DIR and removes it.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import os
 import shutil
 import subprocess
@@ -58,6 +59,7 @@ class _Driver:
     """The embedded driver of this process. Libvirt opens it below one folder in a process's life, so it stays open."""
 
     def __init__(self, kept: Path) -> None:
+        _adopt_orphans()
         # Short, since the path of a Unix socket below it may have 107 bytes at most.
         self.root = Path(tempfile.mkdtemp(prefix="fsexp-", dir="/tmp"))
         self._guard = _start_guard(self.root)
@@ -89,6 +91,13 @@ class _Driver:
         self._guard.stdin.close()
         self._guard.wait()
         shutil.rmtree(self.root, ignore_errors=True)
+
+
+def _adopt_orphans() -> None:
+    """Be the parent of the guests, which libvirt leaves to init: an init that reaps every two seconds only keeps a
+    dead guest's process for so long, and libvirt waits for it to go (1.8 s of a run of 12 s)."""
+    prctl_set_child_subreaper = 36  # linux/prctl.h
+    ctypes.CDLL(None).prctl(prctl_set_child_subreaper, 1, 0, 0, 0)  # where it fails, init is the parent as before
 
 
 _driver: _Driver | None = None
