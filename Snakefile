@@ -2,7 +2,9 @@
 # Each rule calls one `fsexp` command; run by hand it does the same.
 import atexit
 import gc
+import inspect
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -15,7 +17,7 @@ gc.disable()
 atexit.register(gc.freeze)
 
 sys.path.insert(0, str(workflow.basedir))
-from fsexp import plan
+from fsexp import digest, plan
 from fsexp import config as configuration
 from fsexp.errors import UserError
 from fsexp.vm import domain

@@ -5,7 +5,6 @@ one the machine's own apt uses for Debian, unless another is named. A package is
 `{"package", "version", "sha256", "bytes", "filename"}`, `filename` being its path in the archive.
 """
 
-import hashlib
 import os
 import re
 import shutil
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from fsexp import lock
+from fsexp import digest, lock, whole
 from fsexp.errors import MachineError, UserError
 
 ARCHITECTURE = "amd64"
@@ -133,7 +132,7 @@ class PrivateApt:
         into = Path(into).resolve()
         if sha256 is not None:
             for path in into.glob(f"{package}_{version.split(':', 1)[-1]}_*.deb"):
-                if digest(path) == sha256:
+                if digest.of_file(path) == sha256:
                     return path
         with self._exclusive():
             offered = self._find(package, version, sha256)
@@ -143,14 +142,14 @@ class PrivateApt:
                 raise NotOffered(f"Debian {', '.join(self.suites)} no longer offers {package} {version}.")
             into.mkdir(parents=True, exist_ok=True)
             path = into / Path(filename).name
-            if path.exists() and digest(path) == sha256:  # another process was faster
+            if path.exists() and digest.of_file(path) == sha256:  # another process was faster
                 return path
             fetched = self._fetch(package, version, sha256, filename, bool(offered))
             # The cache may be another filesystem than the root: copy beside, then rename.
             partial = path.with_name(f".{path.name}.{os.getpid()}")
             try:
                 shutil.move(fetched, partial)
-                if digest(partial) != sha256:
+                if digest.of_file(partial) != sha256:
                     raise MachineError(f"{path.name} was fetched damaged: its digest is not {sha256}.")
                 partial.replace(path)
             finally:
@@ -186,7 +185,7 @@ class PrivateApt:
             # apt writes the colon of an epoch as %3a, the archive leaves the epoch out
             names = [f"{package}_{version.replace(':', '%3a')}_{a}.deb" for a in (ARCHITECTURE, "all")]
             for path in (work / name for name in names):
-                if path.exists() and digest(path) == sha256:  # by prefetch
+                if path.exists() and digest.of_file(path) == sha256:  # by prefetch
                     return path
             done = self._call("apt-get", "download", f"{package}={version}", cwd=work)
             for path in (work / name for name in names):
@@ -374,12 +373,6 @@ def dependencies(fields: dict[str, str]) -> list[list[tuple[str, str, str]]]:
     ]
 
 
-def digest(path: Path) -> str:
-    """The sha256 of a file, hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def pinned(
     key: str, lock_file: Path, cache: Path, apt: PrivateApt, choose: Callable[[PrivateApt], list[dict]]
 ) -> list[tuple[dict, Path]]:
@@ -416,7 +409,7 @@ def private_root(cache: Path, suites: Sequence[str], mirror: str | None) -> Path
     """Where below `cache` the private root for these suites lies: one for each set of suites and mirror."""
     name = "+".join(re.sub(r"[^A-Za-z0-9.-]", "_", suite) for suite in suites)
     if mirror:
-        name += "@" + hashlib.sha256(mirror.encode()).hexdigest()[:12]
+        name += "@" + digest.of_bytes(mirror.encode())[:12]
     return Path(cache) / "apt" / name
 
 
@@ -494,6 +487,4 @@ def _complaint(done: subprocess.CompletedProcess) -> str:
 def _write_if_changed(path: Path, text: str) -> None:
     # apt rebuilds its caches when its files look newer.
     if not path.exists() or path.read_text() != text:
-        partial = path.with_name(path.name + ".new")
-        partial.write_text(text)
-        partial.replace(path)
+        whole.write(path, text)

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from fsexp import __version__
+from fsexp import __version__, whole
 from fsexp.errors import MachineError, UserError
 
 if TYPE_CHECKING:
@@ -190,8 +190,7 @@ def _or_unavailable(config: Config, path: Path, what: str, fetch: Callable[[], o
         if config.strict:
             raise
         print(f"fsexp: {what} can't be had: {error}", file=sys.stderr)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"format": 1, "unavailable": str(error)}) + "\n", encoding="utf-8")
+        whole.write_json(path, {"format": 1, "unavailable": str(error)})
 
 
 def _image(options: argparse.Namespace) -> None:

@@ -6,9 +6,7 @@ The models below are the only description of the format; `schema()` gives them a
 from __future__ import annotations
 
 import difflib
-import hashlib
 import json
-import os
 import re
 import unicodedata
 from pathlib import Path
@@ -25,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from fsexp import workload
+from fsexp import digest, whole, workload
 from fsexp.errors import UserError
 from fsexp.image import formats
 
@@ -248,12 +246,9 @@ def read(path: Path) -> dict[str, Any]:
 def snapshot(config: Config, folder: Path) -> Path:
     """Keep the configuration in `folder` under a name made from its content; returns its path."""
     text = json.dumps(config.model_dump(), indent=1, ensure_ascii=False) + "\n"
-    path = folder.resolve() / f"config-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+    path = folder.resolve() / f"config-{digest.of_bytes(text.encode())[:16]}.json"
     if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.{os.getpid()}")
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
+        whole.write(path, text)
     return path
 
 

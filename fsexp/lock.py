@@ -9,11 +9,11 @@ pool, without a host: the machine's own mirror completes it.
 import fcntl
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from fsexp import whole
 from fsexp.errors import UserError
 
 FORMAT = 1
@@ -43,7 +43,7 @@ def put(path: Path, key: str, value: dict) -> None:
     with held(path.parent / f".{path.name}.guard"):
         entries = read(path)
         entries[key] = value
-        _write(path, render(entries))
+        whole.write(path, render(entries))
 
 
 def line(path: Path, key: str) -> int | None:
@@ -85,18 +85,3 @@ def held(guard: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _write(path: Path, text: str) -> None:
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    partial = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.chmod(0o644)
-        partial.replace(path)
-    except BaseException:
-        partial.unlink()
-        raise

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from fsexp import whole
 from fsexp.errors import UserError
 
 MAGIC = b"FSEXPOPS"
@@ -102,17 +103,12 @@ def fault(kind: str) -> bytes:
 
 def write(path: Path, operations: Iterable[bytes]) -> str:
     """Write the stream to `path`, whole or not at all, without holding it in memory; its sha256 is returned."""
-    digest = hashlib.sha256()
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with partial.open("wb") as out:
-            for piece in _framed(operations):
-                digest.update(piece)
-                out.write(piece)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-    return digest.hexdigest()
+    summed = hashlib.sha256()
+    with whole.writing(path) as out:
+        for piece in _framed(operations):
+            summed.update(piece)
+            out.write(piece)
+    return summed.hexdigest()
 
 
 def _framed(operations: Iterable[bytes]) -> Iterator[bytes]:

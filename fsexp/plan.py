@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import unicodedata
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fsexp import workload
+from fsexp import digest, workload
 from fsexp.config import Config, Experiment
 from fsexp.errors import UserError
 
@@ -41,13 +40,7 @@ def slug(label: str) -> str:
     plain = re.sub(r"[^A-Za-z0-9.+-]+", "-", plain).strip("-.")[:60]
     if plain == label:
         return plain
-    return f"{plain or 'x'}~{digest(label)[:6]}"
-
-
-def digest(value: Any) -> str:
-    """sha256 of a value that JSON can hold; equal values have equal digests whatever the order of their keys."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return f"{plain or 'x'}~{digest.of_value(label)[:6]}"
 
 
 def runs(config: Config) -> Iterator[Run]:
@@ -79,7 +72,7 @@ def workload_of(experiment: Experiment) -> tuple[str, Any]:
 def ops_key(experiment: Experiment) -> str:
     """A name for the experiment's stream of operations: two experiments with the same one share it."""
     name, parameters = workload_of(experiment)
-    return f"{name}-{digest(parameters.model_dump())[:8]}"
+    return f"{name}-{digest.of_value(parameters.model_dump())[:8]}"
 
 
 def image_key(config: Config, filesystem: str) -> str:
@@ -92,12 +85,12 @@ def image_key(config: Config, filesystem: str) -> str:
         "maker": config.maker.model_dump(),
         "machine": config.machine.model_dump(),
     }
-    return f"{level.type}-{digest(content)[:8]}"
+    return f"{level.type}-{digest.of_value(content)[:8]}"
 
 
 def kernel_fingerprint(config: Config, name: str) -> str:
     """Changes when the kernel of that name has to be fetched anew."""
-    return digest([config.kernels[name].source(), config.mirror])
+    return digest.of_value([config.kernels[name].source(), config.mirror])
 
 
 def fingerprint(config: Config, one: Run) -> str:
@@ -107,7 +100,7 @@ def fingerprint(config: Config, one: Run) -> str:
     the others, and boots none of them.
     """
     name, parameters = workload_of(config.experiments[one.experiment])
-    return digest(
+    return digest.of_value(
         [
             config.clock,
             config.kernels[one.kernel].source(),

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from fsexp import answer, display, grid, plot, provenance, stats, table
+from fsexp import answer, display, grid, plot, provenance, stats, table, whole
 from fsexp.clock import Clock, clock
 from fsexp.errors import MachineError
 from fsexp.vm.outcome import OUTCOMES
@@ -74,7 +74,7 @@ def render(plan_path: Path, tables: Path, results: Path, output: Path) -> None:
         "tables": link.tables(),
         "consoles_shown": CONSOLES_SHOWN,
     }
-    table.write(output / "index.html", _html(page).encode("utf-8"))
+    whole.write(output / "index.html", _html(page).encode("utf-8"))
 
 
 def console_tail(path: Path, lines: int = CONSOLE_LINES) -> list[str] | None:

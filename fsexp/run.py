@@ -9,7 +9,6 @@ other limits, or on a quieter machine, it may end otherwise.
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
 import tempfile
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fsexp import plan
+from fsexp import digest, plan, whole
 from fsexp.config import Config
 from fsexp.errors import MachineError, UserError
 from fsexp.kernel import ModuleMissing
@@ -56,10 +55,10 @@ class Booting:
     @property
     def identity(self) -> str:
         """The digest of everything the guest's digits depend on."""
-        return plan.digest(
+        return digest.of_value(
             {
                 "kernel": self.kernel.description["image"]["sha256"],
-                "initramfs": guest.sha256(self.initramfs),
+                "initramfs": digest.of_bytes(self.initramfs),
                 "machine": domain.fingerprint(self.settings, self.uuid, self.command_line),
             }
         )
@@ -213,9 +212,9 @@ def _provenance(config: Config, one: plan.Run, inputs: Inputs, booting: Booting)
         "inputs": {
             "kernel": booting.kernel.description["digest"],
             "image": image["digest"],
-            "ops": guest.sha256(inputs.ops.read_bytes()),
-            "core": guest.sha256(inputs.core.read_bytes()),
-            "initramfs": guest.sha256(booting.initramfs),
+            "ops": digest.of_file(inputs.ops),
+            "core": digest.of_file(inputs.core),
+            "initramfs": digest.of_bytes(booting.initramfs),
             "machine": domain.fingerprint(booting.settings),
         },
         "parameters": parameters.model_dump(),
@@ -248,7 +247,7 @@ def _keep(result: dict[str, Any], files: Path, store: Path) -> None:
         return
     partial = Path(tempfile.mkdtemp(prefix=".keep-", dir=_made(store.parent)))
     _fill(partial, files)
-    _write_json(partial / "result.json", result)
+    whole.write_json(partial / "result.json", result)
     try:
         partial.rename(store)
     except OSError:
@@ -260,9 +259,9 @@ def _deliver(result: dict[str, Any], files: Path | None, labels: dict[str, Any],
     _made(output)
     (output / "run.json").unlink(missing_ok=True)
     _fill(output, files)
-    whole = labels | result
-    _write_json(output / "run.json", whole)
-    return whole
+    description = labels | result
+    whole.write_json(output / "run.json", description)
+    return description
 
 
 def _fill(folder: Path, files: Path | None) -> None:
@@ -273,9 +272,3 @@ def _fill(folder: Path, files: Path | None) -> None:
             target.touch()  # a run that was not booted has nothing to show, and says so by an empty file
         else:
             shutil.copyfile(files / name, target)
-
-
-def _write_json(path: Path, value: Any) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    partial.replace(path)

@@ -9,16 +9,15 @@ from __future__ import annotations
 import io
 import json
 import math
-import os
 import re
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any
 
-from fsexp.errors import MachineError, UserError
+from fsexp import whole
+from fsexp.errors import UserError
 
 if TYPE_CHECKING:
     import pandas
@@ -233,17 +232,17 @@ def build(plan_path: Path, results: Path, output: Path) -> None:
         rows["space"] += run.space
     for table, table_columns in described.items():
         frame = _frame(table_columns, rows[table])
-        write(output / f"{table}.parquet", _parquet(table_columns, frame))
-        write(output / f"{table}.csv", _csv(frame))
+        whole.write(output / f"{table}.parquet", _parquet(table_columns, frame))
+        whole.write(output / f"{table}.csv", _csv(frame))
     dictionary = [
         {"table": table} | {field: getattr(column, field) for field in DICTIONARY_FIELDS[1:]}
         for table, table_columns in described.items()
         for column in table_columns
     ]
-    write(output / "dictionary.csv", _csv(pandas.DataFrame(dictionary, columns=DICTIONARY_FIELDS)))
+    whole.write(output / "dictionary.csv", _csv(pandas.DataFrame(dictionary, columns=DICTIONARY_FIELDS)))
     document = {"format": FORMAT, "columns": dictionary}
     text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
-    write(output / "dictionary.json", text.encode("utf-8"))
+    whole.write(output / "dictionary.json", text.encode("utf-8"))
 
 
 def read(tables: Path, name: str) -> pandas.DataFrame:
@@ -260,31 +259,6 @@ def read(tables: Path, name: str) -> pandas.DataFrame:
 def rows(frame: pandas.DataFrame) -> list[dict]:
     """The rows of a table as plain Python values, None where there is none."""
     return frame.astype(object).where(frame.notna(), None).to_dict("records")
-
-
-def write(path: Path, content: bytes) -> None:
-    """Replace a file as a whole: a reader sees the old content or the new, never a part."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        temporary = Path(name)
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(content)
-            # mkstemp makes files for the owner only; results are for whoever reads the folder.
-            temporary.chmod(0o666 & ~_umask())
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink()
-            raise
-    except OSError as error:
-        raise MachineError(f"{path}: cannot write: {error.strerror}") from error
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def _check_head(document: Any) -> None:

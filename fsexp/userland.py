@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fsexp import apt, deb, folder
+from fsexp import apt, deb, digest, whole
 
 FORMAT = 1
 
@@ -46,11 +46,11 @@ def fetch(spec: dict, cache: Path, lock_file: Path, output: Path) -> dict:
         suites.append(suite.split("-backports")[0])
     private = apt.PrivateApt(apt.private_root(cache, suites, mirror), suites, mirror)
     found = apt.pinned(key(spec), lock_file, cache, private, lambda a: a.resolve(sorted(spec["packages"])))
-    with folder.replacing(output) as fresh:
+    with whole.folder(output) as fresh:
         write_tar(fresh / "root.tar", entries(path for _, path in found))
         description = {
             "format": FORMAT,
-            "digest": apt.digest(fresh / "root.tar"),
+            "digest": digest.of_file(fresh / "root.tar"),
             "packages": [
                 {name: record[name] for name in ("package", "version", "sha256", "bytes")} for record, _ in found
             ],
@@ -63,12 +63,6 @@ def key(spec: dict) -> str:
     """The name of the source in the lock file."""
     text = f"debian:{spec['suite']}:{','.join(sorted(spec['packages']))}"
     return text + (f"@{spec['mirror']}" if spec.get("mirror") else "")
-
-
-def write_unavailable(output: Path, reason: str) -> None:
-    """Leave in `output` only the statement that this userland can't be had, with the reason, a sentence."""
-    with folder.replacing(output) as fresh:
-        _write_description(fresh, {"format": FORMAT, "unavailable": reason})
 
 
 def _write_description(directory: Path, description: dict) -> None:

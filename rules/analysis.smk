@@ -10,7 +10,7 @@ rule plan:
     conda:
         "environment.yaml"
     params:
-        study=plan.digest(STUDY.model_dump()),
+        study=digest.of_value(STUDY.model_dump()),
     shell:
         "fsexp plan --output {output.plan:q} 2>&1 | tee {log:q}"
 

@@ -28,7 +28,7 @@ rule maker_kernel:
     resources:
         mem_mb=1000,
     params:
-        source=plan.digest([STUDY.maker.kernel.source(), STUDY.mirror]),
+        source=digest.of_value([STUDY.maker.kernel.source(), STUDY.mirror]),
         retry=lambda w: retry(f"{RESULTS}/maker/kernel.json"),
     shell:
         "fsexp kernel --maker --output {output.description:q} 2>&1 | tee {log:q}"
@@ -44,6 +44,6 @@ rule userland:
     resources:
         mem_mb=1000,
     params:
-        source=plan.digest([STUDY.maker.userland.model_dump(), STUDY.mirror]),
+        source=digest.of_value([STUDY.maker.userland.model_dump(), STUDY.mirror]),
     shell:
         "fsexp userland --output {output.description:q} 2>&1 | tee {log:q}"

@@ -17,11 +17,11 @@ rule run:
         # One function for all: Snakemake's own work for a job grows with their number, and a study has many runs.
         unpack(inputs_of),
     output:
-        result=f"{RESULTS}/runs/{{experiment}}/{{cell}}/{{seed}}/run.json",
+        result=f"{RESULTS}/runs/{{run}}/run.json",
     # The guest's console: a log stays when a job fails. records.jsonl and domain.xml lie beside it; they are not
     # declared, since each declared file of 10,000 runs adds 1.5 s to planning.
     log:
-        f"{RESULTS}/runs/{{experiment}}/{{cell}}/{{seed}}/console.log",
+        f"{RESULTS}/runs/{{run}}/console.log",
     conda:
         "environment.yaml"
     resources:
@@ -30,6 +30,7 @@ rule run:
     params:
         depends=fingerprint_of,
     shell:
-        "fsexp run --run runs/{wildcards.experiment:q}/{wildcards.cell:q}/{wildcards.seed}"
-        " --kernel {input.kernel:q} --image {input.image:q} --ops {input.ops:q} --core {input.core:q}"
+        "fsexp run --run runs/{wildcards.run:q}"
+        " --kernel {input.kernel:q} --image {input.image:q} --ops {input.ops:q}"
+        f" --core {shlex.quote(CORE)}"
         " --output {output.result:q}"

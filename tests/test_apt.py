@@ -5,7 +5,7 @@ import subprocess
 import packages
 import pytest
 
-from fsexp import apt, lock
+from fsexp import apt, digest, lock
 from fsexp.errors import MachineError, UserError
 
 UNKNOWN = "$(ORIGIN)"
@@ -225,14 +225,14 @@ class TestMirror:
     def test_a_package_with_an_epoch(self, private, tmp_path):
         record = private.candidate("zlib1g")
         path = private.download("zlib1g", record["version"], into=tmp_path)
-        assert apt.digest(path) == record["sha256"]
+        assert digest.of_file(path) == record["sha256"]
         assert path.stat().st_size == record["bytes"]
         assert os.listdir(tmp_path) == [path.name]  # noqa: PTH208
 
     def test_what_the_index_lacks_comes_from_the_pool(self, private, tmp_path):
         record = private.candidate("libss2")
         path = private.download("libss2", "0.1", record["sha256"], into=tmp_path, filename=record["filename"])
-        assert apt.digest(path) == record["sha256"]
+        assert digest.of_file(path) == record["sha256"]
 
     def test_resolve(self, private):
         names = [record["package"] for record in private.resolve(["e2fsprogs"])]

@@ -99,11 +99,6 @@ def test_the_description(fetched, tmp_path):
     assert again == fetched
 
 
-def test_unavailable(tmp_path):
-    userland.write_unavailable(tmp_path / "u", "No network.")
-    assert '"No network."' in (tmp_path / "u" / "userland.json").read_text()
-
-
 @pytest.mark.network
 def test_real_programs_run_in_it(tmp_path):
     spec = {"suite": "bookworm", "packages": ["e2fsprogs"]}

@@ -12,7 +12,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from fsexp import plan, run
+from fsexp import digest, plan, run, whole
 from fsexp.config import Config
 from fsexp.errors import MachineError, UserError
 from fsexp.image import formats
@@ -65,7 +65,7 @@ def make(config: Config, key: str, kernel: Path, userland: Path, core: Path, out
         raise MachineError(f"the image {key} arrived damaged; the console is {output}/console.log")
     description = {
         "format": FORMAT,
-        "digest": guest.sha256(data),
+        "digest": digest.of_bytes(data),
         "bytes": len(data),
         "blocks": exported["blocks"],
         "disk_mib": level.disk_mib,
@@ -75,7 +75,7 @@ def make(config: Config, key: str, kernel: Path, userland: Path, core: Path, out
         "userland": packages["digest"],
     }
     (output / "image.fsimg").write_bytes(data)
-    (output / "image.json").write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
+    whole.write_json(output / "image.json", description)
     return description
 
 

@@ -1,10 +1,9 @@
 """Kernels: a bootable image, its configuration and the modules that experiments need."""
 
-import hashlib
 import json
 from pathlib import Path
 
-from fsexp import folder
+from fsexp import digest
 from fsexp.errors import UserError
 
 FORMAT = 1
@@ -18,17 +17,6 @@ class ModuleMissing(UserError):
         self.name = name
 
 
-def load(output: Path) -> dict:
-    """The content of a kernel's kernel.json."""
-    return json.loads((Path(output) / "kernel.json").read_text(encoding="utf-8"))
-
-
-def write_unavailable(output: Path, reason: str) -> None:
-    """Leave in `output` only the statement that this kernel can't be had, with the reason, a sentence."""
-    with folder.replacing(output) as fresh:
-        write_description(fresh, {"format": FORMAT, "unavailable": reason})
-
-
 def write_description(directory: Path, description: dict) -> None:
     text = json.dumps(description, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     (directory / "kernel.json").write_text(text, encoding="utf-8")
@@ -38,4 +26,4 @@ def content_digest(description: dict) -> str:
     """The digest that a kernel is known by: over its image, configuration and modules."""
     lines = [f"image {description['image']['sha256']}", f"config {description['config']['sha256']}"]
     lines += [f"module {name} {module['sha256']}" for name, module in sorted(description["modules"].items())]
-    return hashlib.sha256("".join(line + "\n" for line in lines).encode()).hexdigest()
+    return digest.of_bytes("".join(line + "\n" for line in lines).encode())

@@ -1,13 +1,12 @@
 """A kernel from Debian's packages."""
 
-import hashlib
 import re
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from tarfile import TarFile, TarInfo
 
-from fsexp import apt, deb, folder, kernel
+from fsexp import apt, deb, digest, kernel, whole
 from fsexp.errors import UserError
 from fsexp.kernel import image, modules
 
@@ -31,7 +30,7 @@ def fetch(spec: dict, cache: Path, lock_file: Path, output: Path) -> dict:
     suite, package, mirror = spec["suite"], spec["package"], spec.get("mirror")
     private = apt.PrivateApt(apt.private_root(cache, [suite], mirror), [suite], mirror)
     found = apt.pinned(key(spec), lock_file, cache, private, lambda a: choose(a.show, package))
-    with folder.replacing(output) as fresh:
+    with whole.folder(output) as fresh:
         description = _unpack([path for _, path in found], fresh)
         description["source"] = {
             "kind": "debian",
@@ -118,7 +117,7 @@ def _unpack(debs: list[Path], output: Path) -> dict:
         (output / file).write_bytes(module.data)
         described[name] = {
             "file": file,
-            "sha256": hashlib.sha256(module.data).hexdigest(),
+            "sha256": digest.of_bytes(module.data),
             "bytes": len(module.data),
             "depends": module.depends,
             "softdeps": module.softdeps,
@@ -131,10 +130,10 @@ def _unpack(debs: list[Path], output: Path) -> dict:
             "file": "image",
             "format": booted.format,
             "bytes": len(booted.data),
-            "sha256": hashlib.sha256(booted.data).hexdigest(),
+            "sha256": digest.of_bytes(booted.data),
             "compression": booted.compression,
         },
-        "config": {"file": "config", "sha256": hashlib.sha256(config).hexdigest()},
+        "config": {"file": "config", "sha256": digest.of_bytes(config)},
         "modules": described,
         "builtin": sorted(builtin),
         "lacking": selection.lacking,

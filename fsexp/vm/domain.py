@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 import subprocess
 import uuid
@@ -13,6 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from fsexp import digest
 from fsexp.errors import UserError
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "vmimages"
@@ -52,7 +51,7 @@ def emulator() -> dict[str, Any]:
         for folder in _FIRMWARE_FOLDERS:
             file = Path(folder, name)
             if file.exists():
-                firmware[name] = hashlib.sha256(file.read_bytes()).hexdigest()
+                firmware[name] = digest.of_file(file)
                 break
     return {"path": path, "version": answer.stdout.splitlines()[0], "firmware": firmware}
 
@@ -93,5 +92,4 @@ def fingerprint(settings: dict[str, Any], uuid_: str = "", arguments: str = "") 
     described = machine(settings)
     places = dict.fromkeys(("name", "emulator", "kernel", "initramfs", "console", "records"), "")
     xml = render(**places, export=None, uuid=uuid_, machine=described, command_line=arguments)
-    text = json.dumps([described, xml, arguments, list(_ARGUMENTS)], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return digest.of_value([described, xml, arguments, list(_ARGUMENTS)])

@@ -5,13 +5,13 @@ The set-up is a list of directives that the core carries out in order (vmimages/
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fsexp import digest
 from fsexp.errors import UserError
 from fsexp.image.formats import FORMATS
 from fsexp.image.initramfs import Initramfs
@@ -59,7 +59,7 @@ class Guest:
 
     def __init__(self, kernel: Kernel, core: Path) -> None:
         # The digest stands for the image in a run's identity: other bytes must not bear it.
-        if sha256(kernel.image.read_bytes()) != kernel.description["image"]["sha256"]:
+        if digest.of_file(kernel.image) != kernel.description["image"]["sha256"]:
             raise UserError(
                 f"{kernel.image} is not what its kernel.json says; remove {kernel.folder} and fetch it again"
             )
@@ -150,8 +150,3 @@ def _module_path(name: str) -> str:
 
 def _lines(rows: Iterable[tuple[str, ...]]) -> bytes:
     return "".join("\t".join(row) + "\n" for row in rows).encode()
-
-
-def sha256(data: bytes) -> str:
-    """Hexadecimal sha256 of bytes."""
-    return hashlib.sha256(data).hexdigest()

@@ -1,6 +1,6 @@
 import pytest
 
-from fsexp import folder
+from fsexp import whole
 
 
 @pytest.mark.parametrize("before", ["absent", "empty", "full"])
@@ -10,7 +10,7 @@ def test_the_output_is_replaced_as_a_whole(tmp_path, before):
         output.mkdir(parents=True)
     if before == "full":
         (output / "old").mkdir()
-    with folder.replacing(output) as fresh:
+    with whole.folder(output) as fresh:
         (fresh / "new").touch()
         assert fresh != output
     assert [path.name for path in output.iterdir()] == ["new"]
@@ -19,7 +19,7 @@ def test_the_output_is_replaced_as_a_whole(tmp_path, before):
 
 
 def test_after_an_exception_nothing_has_changed(tmp_path):
-    with pytest.raises(KeyError), folder.replacing(tmp_path / "out") as fresh:
+    with pytest.raises(KeyError), whole.folder(tmp_path / "out") as fresh:
         (fresh / "half").touch()
         raise KeyError
     assert not list(tmp_path.iterdir())
