@@ -60,6 +60,22 @@ Package = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]
 Suite = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9./-]*$")]
 
 
+def _release(value: object) -> object:
+    # YAML reads 3.10 without quotes as the number 3.1.
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        raise ValueError(f"{value} is read as a number by YAML: write it in quotes")
+    return value
+
+
+def _sha256(value: str) -> str:
+    if not re.fullmatch(r"[0-9a-fA-F]{64}", value):
+        raise ValueError("must be a sha256: 64 hexadecimal digits")
+    return value.lower()
+
+
+Sha256 = Annotated[str, AfterValidator(_sha256)]
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -71,14 +87,99 @@ class DebianSource(_Strict):
     package: Package = "linux-image-amd64"
 
 
-class Kernel(_Strict):
-    """Where one kernel comes from."""
+class Patch(_Strict):
+    """A patch file by address or path."""
 
-    debian: DebianSource
+    url: Text
+    sha256: Sha256
+
+
+class TarballSource(_Strict):
+    """A kernel's source as a tarball: a release whose digests are shipped, or an address or path with its digest."""
+
+    release: Annotated[Text, BeforeValidator(_release)] | None = None
+    url: Text | None = None
+    sha256: Sha256 | None = None
+
+    @model_validator(mode="after")
+    def _named_once(self) -> TarballSource:
+        if self.release and (self.url or self.sha256):
+            raise ValueError("'release' names a tarball that is known here; with it, no 'url' and no 'sha256'")
+        if not self.release and not (self.url and self.sha256):
+            raise ValueError("'release' is needed, or 'url' and 'sha256'")
+        return self
+
+
+class TreeSource(_Strict):
+    """A folder with a kernel's source. It is read and never written to."""
+
+    path: Text
+
+
+class GitSource(_Strict):
+    """A commit of a git repository: a path or an address, and a hash, tag or branch."""
+
+    repository: Text
+    commit: Annotated[Text, BeforeValidator(_release)]
+
+
+class ImageSource(_Strict):
+    """A kernel that is built already: a bzImage, the folder of its modules, its configuration."""
+
+    file: Text
+    modules: Text | None = None
+    config: Text | None = None
+
+
+# Of the keys of an entry under `kernels`, those that say where it comes from, and those that say how it is built.
+_SOURCES = ("debian", "tarball", "tree", "git", "image")
+_RECIPE = ("patches", "fragments", "config", "compiler")
+
+
+class Kernel(_Strict):
+    """Where one kernel comes from: one source, and how it is built where it is source.
+
+    config: a whole kernel configuration instead of the common one. fragments: options over either, in order.
+    """
+
+    debian: DebianSource | None = None
+    tarball: TarballSource | None = None
+    tree: TreeSource | None = None
+    git: GitSource | None = None
+    image: ImageSource | None = None
+    patches: list[Patch] = []
+    fragments: list[Text] = []
+    config: Text | None = None
+    compiler: Annotated[str, Field(pattern=r"^[A-Za-z0-9/._+-]+$")] = "gcc"
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Kernel:
+        given = [name for name in _SOURCES if getattr(self, name) is not None]
+        if len(given) != 1:
+            said = f"'{given[0]}' and '{given[1]}'" if given else "none"
+            raise ValueError(f"one source is needed, of {', '.join(_SOURCES)}; there is {said}")
+        recipe = sorted(self.model_fields_set & set(_RECIPE))
+        if recipe and not self.built:
+            raise ValueError(
+                f"'{recipe[0]}' is for kernels that are built from source, and {given[0]} is built already"
+            )
+        return self
+
+    @property
+    def kind(self) -> str:
+        """Which source it has."""
+        return next(name for name in _SOURCES if getattr(self, name) is not None)
+
+    @property
+    def built(self) -> bool:
+        """Whether it is built here from source."""
+        return self.kind in ("tarball", "tree", "git") or bool(self.debian and self.debian.build)
 
     def source(self) -> dict[str, Any]:
-        """The source as the kernel's fetcher takes it."""
-        return self.debian.model_dump()
+        """The source as the kernel's maker takes it: its kind, the source's own keys, and the recipe where it is built."""
+        own = getattr(self, self.kind).model_dump()
+        recipe = {name: value for name, value in self.model_dump().items() if name in _RECIPE and self.built}
+        return {"kind": self.kind, **own, **recipe}
 
 
 class Filesystem(_Strict):
