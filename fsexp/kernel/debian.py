@@ -1,18 +1,22 @@
 """A kernel from Debian's packages."""
 
 import re
+import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from tarfile import TarFile, TarInfo
 
-from fsexp import apt, deb, digest, kernel, whole
-from fsexp.errors import UserError
+from fsexp import apt, deb, digest, kernel, lock, whole
+from fsexp.errors import MachineError, UserError
 from fsexp.kernel import image, modules
 
 # The packages that carry a kernel: one until 6.x, later split by content. The digit tells them from
 # metapackages of the same name.
-_PARTS = re.compile(r"linux-(image|binary|modules|base)-\d")
+PARTS = re.compile(r"linux-(image|binary|modules|base)-\d")
+# linux-source-6.1 carries a tarball, linux-source stands for one. Up to Debian 7 it was packed by bzip2.
+SOURCE = re.compile(r"linux-source-\d")
+_TARBALL = re.compile(r"usr/src/linux-source-[^/]+(\.tar\.\w+)")
 _IMAGE = re.compile(r"boot/vmlinuz-[^/]+|usr/lib/modules/[^/]+/vmlinuz")
 _CONFIG = re.compile(r"boot/config-[^/]+|usr/lib/modules/[^/]+/config")
 _BUILTIN = re.compile(r"usr/lib/modules/[^/]+/modules\.builtin")
@@ -27,15 +31,13 @@ def fetch(spec: dict, cache: Path, lock_file: Path, output: Path) -> dict:
     `cache`/downloads. With both at hand no network is used. UserError or MachineError says why the kernel
     can't be had; `output` is then as it was.
     """
-    suite, package, mirror = spec["suite"], spec["package"], spec.get("mirror")
-    private = apt.PrivateApt(apt.private_root(cache, [suite], mirror), [suite], mirror)
-    found = apt.pinned(key(spec), lock_file, cache, private, lambda a: choose(a.show, package))
+    found = _pinned(spec, cache, lock_file, PARTS)
     with whole.folder(output) as fresh:
         description = _unpack([path for _, path in found], fresh)
         description["source"] = {
             "kind": "debian",
-            "suite": suite,
-            "package": package,
+            "suite": spec["suite"],
+            "package": spec["package"],
             "packages": [
                 {name: record[name] for name in ("package", "version", "sha256", "bytes")} for record, _ in found
             ],
@@ -50,10 +52,65 @@ def key(spec: dict) -> str:
     return text + (f"@{spec['mirror']}" if spec.get("mirror") else "")
 
 
-def choose(show: Callable[[str], dict[str, str]], package: str) -> list[dict]:
+def source_tarball(spec: dict, cache: Path, lock_file: Path) -> Path:
+    """The tarball of kernel source that a linux-source package carries, in `cache`/downloads.
+
+    spec as `fetch` takes it; `package` may be the metapackage linux-source. The lock file pins the package
+    and the tarball: with the tarball at hand neither the package nor a network is needed. UserError or
+    MachineError says why it can't be had.
+    """
+    entry = lock.read(lock_file).get(key(spec), {})
+    pin = entry.get("tarball")
+    if pin:
+        path = Path(cache, "downloads", pin["file"])
+        if path.exists() and digest.of_file(path) == pin["sha256"]:
+            return path
+    found = _pinned(spec, cache, lock_file, SOURCE)
+    if len(found) != 1:
+        raise UserError(f"The package {spec['package']} stands for {len(found)} packages of kernel source, not one.")
+    record, package = found[0]
+    name = _take_tarball(package, f"{record['package']}_{record['version'].split(':', 1)[-1]}")
+    path = Path(cache, "downloads", name)
+    sha256 = digest.of_file(path)
+    if pin and pin["sha256"] != sha256:
+        raise MachineError(f"{path} came out of {package.name} with another digest than {lock_file} has: try again.")
+    lock.put(
+        lock_file,
+        key(spec),
+        {"packages": [record], "tarball": {"file": path.name, "sha256": sha256, "bytes": path.stat().st_size}},
+    )
+    return path
+
+
+def _take_tarball(package: Path, stem: str) -> str:
+    """Put the tarball in a linux-source package beside it; its name, made from `stem`, is returned."""
+    with deb.contents(package) as tar:
+        members = [(m, _TARBALL.fullmatch(deb.installed_path(m.name))) for m in tar.getmembers() if m.isfile()]
+        members = [(member, found[1]) for member, found in members if found]
+        if len(members) != 1:
+            raise UserError(f"The package {package.name} holds {len(members)} tarballs of kernel source, not one.")
+        member, suffix = members[0]
+        with whole.writing(package.with_name(stem + suffix)) as file:
+            shutil.copyfileobj(tar.extractfile(member), file, 1 << 20)
+    return stem + suffix
+
+
+def _pinned(spec: dict, cache: Path, lock_file: Path, wanted: re.Pattern) -> list[tuple[dict, Path]]:
+    return apt.pinned(
+        key(spec), lock_file, cache, _private(spec, cache), lambda a: choose(a.show, spec["package"], wanted)
+    )
+
+
+def _private(spec: dict, cache: Path) -> apt.PrivateApt:
+    suites, mirror = [spec["suite"]], spec.get("mirror")
+    return apt.PrivateApt(apt.private_root(cache, suites, mirror), suites, mirror)
+
+
+def choose(show: Callable[[str], dict[str, str]], package: str, parts: re.Pattern = PARTS) -> list[dict]:
     """The records of the packages that make up the kernel that `package` is or stands for, by name.
 
-    `show(package, version)` gives a package's fields. UserError when none of them carries a kernel.
+    `show(package, version)` gives a package's fields, `parts` matches the names of packages with content.
+    UserError when there is none.
     """
     records: dict[str, dict] = {}
     seen: set[str] = set()
@@ -64,17 +121,18 @@ def choose(show: Callable[[str], dict[str, str]], package: str) -> list[dict]:
             continue
         seen.add(name)
         fields = show(name, version)
-        if _PARTS.match(name):
+        if parts.match(name):
             records[name] = apt.record(fields)
         for alternatives in apt.dependencies(fields):
             other, relation, wanted = alternatives[0]
             # Parts of one kernel ask for each other in exactly their version. Metapackages of old
             # releases named the kernel without a version.
             same = relation == "=" and wanted == fields["Version"] and other.startswith("linux-")
-            if same or (_PARTS.match(other) and not relation):
+            if same or (parts.match(other) and not relation):
                 waiting.append((other, wanted or None))
     if not records:
-        raise UserError(f"The package {package} is no kernel and stands for none.")
+        what = "source of a kernel" if parts is SOURCE else "kernel"
+        raise UserError(f"The package {package} is no {what} and stands for none.")
     return [records[name] for name in sorted(records)]
 
 
