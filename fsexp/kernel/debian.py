@@ -26,8 +26,8 @@ _MODULE = re.compile(r"usr/lib/modules/([^/]+)/(.*\.ko(?:\.\w+)?)")
 def fetch(spec: dict, cache: Path, lock_file: Path, output: Path) -> dict:
     """Put the kernel of `spec` into the folder `output`, replacing it, and return its description.
 
-    spec: {"suite", "package", "mirror" (optional)}; `package` may be a metapackage as linux-image-amd64.
-    The versions come from `lock_file`, which gets an entry when it has none; packages are kept in
+    spec: {"suite", "package"} and optional keys as `apt.private` takes them; `package` may be a metapackage
+    as linux-image-amd64. The versions come from `lock_file`, which gets an entry when it has none; packages are kept in
     `cache`/downloads. With both at hand no network is used. UserError or MachineError says why the kernel
     can't be had; `output` is then as it was.
     """
@@ -48,8 +48,7 @@ def fetch(spec: dict, cache: Path, lock_file: Path, output: Path) -> dict:
 
 def key(spec: dict) -> str:
     """The name of the source in the lock file."""
-    text = f"debian:{spec['suite']}:{spec['package']}"
-    return text + (f"@{spec['mirror']}" if spec.get("mirror") else "")
+    return f"debian:{spec['suite']}:{spec['package']}{apt.origin(spec)}"
 
 
 def source_tarball(spec: dict, cache: Path, lock_file: Path) -> Path:
@@ -96,14 +95,8 @@ def _take_tarball(package: Path, stem: str) -> str:
 
 
 def _pinned(spec: dict, cache: Path, lock_file: Path, wanted: re.Pattern) -> list[tuple[dict, Path]]:
-    return apt.pinned(
-        key(spec), lock_file, cache, _private(spec, cache), lambda a: choose(a.show, spec["package"], wanted)
-    )
-
-
-def _private(spec: dict, cache: Path) -> apt.PrivateApt:
-    suites, mirror = [spec["suite"]], spec.get("mirror")
-    return apt.PrivateApt(apt.private_root(cache, suites, mirror), suites, mirror)
+    private = apt.private(spec, [spec["suite"]], cache)
+    return apt.pinned(key(spec), lock_file, cache, private, lambda a: choose(a.show, spec["package"], wanted))
 
 
 def choose(show: Callable[[str], dict[str, str]], package: str, parts: re.Pattern = PARTS) -> list[dict]:
