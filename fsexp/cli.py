@@ -163,7 +163,10 @@ def _kernel(options: argparse.Namespace) -> None:
         output,
         f"kernel {options.name or place}",
         lambda: debian.fetch(
-            {**kernel.source(), "mirror": config.mirror}, Path(config.cache), Path("kernels.lock"), output.parent
+            {**kernel.source(), "mirror": config.mirror, "snapshot_mirror": config.snapshot_mirror},
+            Path(config.cache),
+            Path("kernels.lock"),
+            output.parent,
         ),
     )
 

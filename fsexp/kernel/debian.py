@@ -17,6 +17,11 @@ PARTS = re.compile(r"linux-(image|binary|modules|base)-\d")
 # linux-source-6.1 carries a tarball, linux-source stands for one. Up to Debian 7 it was packed by bzip2.
 SOURCE = re.compile(r"linux-source-\d")
 _TARBALL = re.compile(r"usr/src/linux-source-[^/]+(\.tar\.\w+)")
+# linux-image-amd64 stands for linux-image-6.1.0-57-amd64 or linux-image-7.3.4+deb13-amd64, and so does
+# each other flavour's.
+FLAVOUR = re.compile(r"linux-image-([a-z][a-z0-9-]*)")
+_RELEASE = r"\d+(?:\.\d+)+(?:-rc\d+)?(?:\+[a-z0-9.]+)?(?:-\d[a-z0-9.]*)?"
+_UPSTREAM = re.compile(r"(?:\d+:)?(\d+(?:\.\d+)+)(?:~rc(\d+))?")
 _IMAGE = re.compile(r"boot/vmlinuz-[^/]+|usr/lib/modules/[^/]+/vmlinuz")
 _CONFIG = re.compile(r"boot/config-[^/]+|usr/lib/modules/[^/]+/config")
 _BUILTIN = re.compile(r"usr/lib/modules/[^/]+/modules\.builtin")
@@ -49,6 +54,67 @@ def fetch(spec: dict, cache: Path, lock_file: Path, output: Path) -> dict:
 def key(spec: dict) -> str:
     """The name of the source in the lock file."""
     return f"debian:{spec['suite']}:{spec['package']}{apt.origin(spec)}"
+
+
+def ladder(spec: dict, cache: Path, lock_file: Path) -> list[tuple[str, dict]]:
+    """The kernels from one version to another, oldest first, as (version, spec of that kernel alone).
+
+    spec: as `fetch` takes it, `package` being a flavour's metapackage, and "ladder": {"from", "to", "each"}.
+    Of kernels of one version, or with `each: minor` of one x.y, the newest counts. The choice is made once
+    from fresh package lists and kept in `lock_file`; from then on neither apt nor a network is needed.
+    UserError when the suite has no such kernel, MachineError when it can't be asked.
+    """
+    rest = {name: value for name, value in spec.items() if name != "ladder"}
+    ends = spec["ladder"]
+    each = ends.get("each", "release")
+    name = f"{key(spec)} {ends['from']}..{ends['to']} {each}"
+    entry = lock.read(lock_file).get(name)
+    if entry is None:
+        private = apt.private(spec, [spec["suite"]], cache)
+        private.update()
+        entry = {"kernels": rungs(private.offered("linux-image-"), spec["package"], ends["from"], ends["to"], each)}
+        if not entry["kernels"]:
+            raise UserError(
+                f"Debian {spec['suite']} offers no kernel of the flavour of {spec['package']} "
+                f"from {ends['from']} to {ends['to']}."
+            )
+        lock.put(lock_file, name, entry)
+    return [(rung["version"], {**rest, "package": rung["package"]}) for rung in entry["kernels"]]
+
+
+def rungs(offered: list[dict[str, str]], package: str, first: str, last: str, each: str = "release") -> list[dict]:
+    """Of the offered packages (their fields) the kernels of the flavour between the versions, by version.
+
+    Each is {"version": that of Linux, as 6.16.12, "package"}. Both ends are included, and 7.3 has all 7.3.x.
+    """
+    pattern = re.compile(f"linux-image-{_RELEASE}-{FLAVOUR.fullmatch(package)[1]}")
+    low, high = _numbers(first), _numbers(last)
+    newest: dict[tuple, tuple] = {}
+    for fields in offered:
+        found = _UPSTREAM.match(fields["Version"])
+        if not found or not pattern.fullmatch(fields["Package"]):
+            continue
+        numbers = _numbers(found[1])
+        version = (numbers, float(found[2] or "inf"))  # a candidate comes before its release
+        if version < (low, float("inf")) or numbers[: len(high)] > high:
+            continue
+        # Up to 2.6 the third number was what the second is since.
+        group = version if each == "release" else numbers[: 3 if numbers[0] == 2 else 2]
+        rank = (version, _numbers(fields["Package"]))  # Debian counts its builds in the name
+        if group not in newest or rank > newest[group][0]:
+            text = found[1] + (f"-rc{found[2]}" if found[2] else "")
+            newest[group] = (rank, {"version": text, "package": fields["Package"]})
+    return [rung for _, rung in sorted(newest.values(), key=lambda item: item[0])]
+
+
+def ascends(first: str, last: str) -> bool:
+    """Whether a kernel can lie between the two versions, as `rungs` has it."""
+    high = _numbers(last)
+    return _numbers(first)[: len(high)] <= high
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", text))
 
 
 def source_tarball(spec: dict, cache: Path, lock_file: Path) -> Path:
