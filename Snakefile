@@ -19,7 +19,8 @@ atexit.register(gc.freeze)
 sys.path.insert(0, str(workflow.basedir))
 from fsexp import digest, plan
 from fsexp import config as configuration
-from fsexp.errors import UserError
+from fsexp.errors import MachineError, UserError
+from fsexp.kernel import local
 from fsexp.vm import domain
 
 

@@ -1,8 +1,9 @@
 """Debian packages by apt, with a root of its own: the machine's packages, lists and hooks stay untouched.
 
 apt checks the archive's signature, so a package's digest comes from a signed index. The mirror is the
-one the machine's own apt uses for Debian, unless another is named. A package is described by a record
-`{"package", "version", "sha256", "bytes", "filename"}`, `filename` being its path in the archive.
+one the machine's own apt uses for Debian, unless another is named, or a moment of which the archive is
+wanted. A package is described by a record `{"package", "version", "sha256", "bytes", "filename"}`,
+`filename` being its path in the archive.
 """
 
 import os
@@ -11,6 +12,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 from fsexp import digest, lock, whole
@@ -21,13 +23,48 @@ KEYRINGS = [
     Path("/usr/share/keyrings/debian-archive-keyring.gpg"),
     Path("/usr/share/keyrings/debian-archive-keyring.pgp"),
 ]
+# Keys that Debian signs with no longer: what was signed by one while it was valid is still Debian's.
+RETIRED_KEYRINGS = [
+    Path("/usr/share/keyrings/debian-archive-removed-keys.gpg"),
+    Path("/usr/share/keyrings/debian-archive-removed-keys.pgp"),
+]
+# Debian's archive as it was; any moment is answered by the last state before it (snapshot.debian.org).
+SNAPSHOTS = "https://snapshot.debian.org/archive/{archive}/{timestamp}/"
 APT_HELPER = Path("/usr/lib/apt/apt-helper")
 
 # Releases that have no companions for updates and security.
 _ALONE = {"sid", "unstable", "experimental", "rc-buggy"}
 _BACKPORTS = re.compile(r"-backports(-sloppy)?$")
 # Up to buster the security suite had another name.
-_OLD_SECURITY = {"jessie", "stretch", "buster"}
+_OLD_SECURITY = {"etch", "lenny", "squeeze", "wheezy", "jessie", "stretch", "buster"}
+# Releases whose lists are renewed no more: they lie on mirrors as archive.debian.org.
+_ARCHIVED = {"sarge"} | _OLD_SECURITY
+_TIMESTAMP = re.compile(r"\d{8}T\d{6}Z")
+
+# gpgv calls a signature worthless once its key has expired, even one made before that (EXPKEYSIG, see
+# doc/DETAILS of GnuPG). For archived lists the time of signing decides, as it does for the sqv that apt 3
+# verifies with.
+_GPGV = r"""#!/bin/sh
+previous= descriptor=
+for word; do
+  [ "$previous" = --status-fd ] && descriptor=$word
+  previous=$word
+done
+[ -n "$descriptor" ] || exec gpgv "$@"
+status=$(mktemp) || exit 2
+trap 'rm -f "$status"' EXIT
+eval "exec 9>&$descriptor"
+eval 'gpgv "$@"' "$descriptor"'>"$status"'
+code=$?
+awk '
+  $2 == "NEWSIG" { expiry = signed = 0 }
+  $2 == "KEYEXPIRED" && (expiry == 0 || $3 < expiry) { expiry = $3 }
+  $2 == "SIG_ID" { signed = $5 }
+  $2 == "EXPKEYSIG" && signed > 0 && signed < expiry { $2 = "GOODSIG" }
+  { print }
+' "$status" >&9
+exit "$code"
+"""
 
 # Settings about fetching are the machine's (proxies, retries, time limits), except those that say what
 # to fetch and how to keep it, and those that would weaken the check of signatures.
@@ -37,6 +74,10 @@ _NOT_COPIED = re.compile(
 _SETTING = re.compile(r'(Acquire::[^\s"]+) "(.*)";')
 
 _SOURCE_FIELDS = ("REPO_URI", "RELEASE", "COMPONENT", "ORIGIN", "SIGNED_BY")
+# What apt says of lists that are there but can't be believed.
+_DISTRUSTED = re.compile(
+    r"GPG error|is not signed|signatures? (?:were|was|couldn't|is|are|could not)|is expired|not valid yet|weak security"
+)
 _NO_SUCH_SUITE = re.compile(r" (\S+) Release' (?:does not have|no longer has) a Release file")
 
 
@@ -47,13 +88,24 @@ class NotOffered(UserError):
 class PrivateApt:
     """apt over the given suites, with all its state below `root`. Nothing is done before it is needed.
 
-    With suites of which one is a backports suite, that one goes before the others.
+    With suites of which one is a backports suite, that one goes before the others. With `snapshot`, a
+    moment as `timestamp` takes it, the archive is Debian's of that moment, at the address that the template
+    `snapshot_mirror` makes of it, and `mirror` plays no part.
     """
 
-    def __init__(self, root: Path, suites: Sequence[str], mirror: str | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        suites: Sequence[str],
+        mirror: str | None = None,
+        snapshot: str | None = None,
+        snapshot_mirror: str = SNAPSHOTS,
+    ) -> None:
         self.root = Path(root).resolve()
         self.suites = list(suites)
         self.mirror = mirror
+        self.snapshot = snapshot and timestamp(snapshot)
+        self.snapshot_mirror = snapshot_mirror
         self._held = 0
         self._prepared = False
         self._updated = False
@@ -75,14 +127,23 @@ class PrivateApt:
                     break
             missing = [suite for suite in self.suites if suite not in self._listed()]
             if missing:
-                names = ", ".join(missing)
-                if set(missing) & set(absent):
-                    raise UserError(f"The mirror has no Debian suite {names}.")
-                raise MachineError(
-                    f"The package lists of Debian {names} can't be fetched; apt says: {_complaint(done)}"
-                )
+                raise self._unlisted(", ".join(missing), bool(set(missing) & set(absent)), done)
             self._updated = done.returncode == 0
             return self._updated
+
+    def _unlisted(self, suites: str, absent: bool, done: subprocess.CompletedProcess) -> Exception:
+        """The error for suites that there are no lists of after an update."""
+        where = f"Debian's archive of {self.snapshot}" if self.snapshot else "The mirror"
+        if absent:
+            return UserError(f"{where} has no Debian suite {suites}.")
+        doubts = [line for line in done.stderr.splitlines() if _DISTRUSTED.search(line)]
+        if doubts:
+            return UserError(
+                f"The package lists of Debian {suites} can't be verified, so nothing is taken from there; "
+                f"apt says: {doubts[0].split(':', 1)[-1].strip()}"
+            )
+        what = f"The package lists of Debian {suites}" + (f" of {self.snapshot}" if self.snapshot else "")
+        return MachineError(f"{what} can't be fetched; apt says: {_complaint(done)}")
 
     def candidate(self, package: str) -> dict:
         """The record of the version that apt would install. NotOffered when there is none."""
@@ -101,6 +162,16 @@ class PrivateApt:
                 which = package if version is None else f"{package} {version}"
                 raise NotOffered(f"Debian {', '.join(self.suites)} has no package {which}.")
             return found[0]
+
+    def offered(self, prefix: str) -> list[dict[str, str]]:
+        """The fields of the candidates of all packages whose names begin with `prefix`."""
+        with self._exclusive():
+            self._lists()
+            names = self._call("apt-cache", "pkgnames", prefix).stdout.split()
+            if not names:
+                return []
+            # Names that are only mentioned by other packages have no fields.
+            return stanzas(self._call("apt-cache", "show", "--no-all-versions", *sorted(names)).stdout)
 
     def resolve(self, packages: Sequence[str]) -> list[dict]:
         """The records of the packages and of all they depend on, without recommendations, by name."""
@@ -227,27 +298,51 @@ class PrivateApt:
     def _prepare(self) -> None:
         if self._prepared:
             return
-        keyring = next((path for path in KEYRINGS if path.exists()), None)
-        if keyring is None:
+        keyrings = _existing(KEYRINGS)
+        if not keyrings:
             raise UserError("The Debian archive's keys are missing: install the package debian-archive-keyring.")
         directories = ["var/lib/apt/lists/partial", "var/cache/apt/archives/partial", "var/log/apt"]
         directories += [f"etc/apt/{part}.d" for part in ("apt.conf", "preferences", "sources.list", "trusted.gpg")]
         for directory in directories:
             (self.root / directory).mkdir(parents=True, exist_ok=True)
         (self.root / "status").touch()
-        main, security = (self.mirror, None) if self.mirror else machine_sources()
-        main = main if main.endswith("/") or main.startswith("mirror") else main + "/"
+        main, security = self._archives()
         self._bases = [uri for uri in (main, security) if uri]
-        _write_if_changed(self.root / "apt.conf", self._configuration())
-        # A mirror named by the user may be a snapshot, whose lists have expired long ago.
-        expired = "Check-Valid-Until: no\n" if self.mirror else ""
+        archived = self._archived(main)
+        if archived:
+            keyrings += _existing(RETIRED_KEYRINGS)
+            whole.write(self._gpgv, _GPGV)
+            self._gpgv.chmod(0o755)
+        _write_if_changed(self.root / "apt.conf", self._configuration(archived))
+        expired = "Check-Valid-Until: no\n" if archived else ""
         sources = "\n".join(
             f"Types: deb\nURIs: {uri}\nSuites: {suite}\nComponents: main\nArchitectures: {ARCHITECTURE}\n"
-            f"Targets: Packages\nSigned-By: {keyring}\n{expired}"
+            f"Targets: Packages\nSigned-By: {','.join(map(str, keyrings))}\n{expired}"
             for uri, suite in self._wanted_suites(main, security)
         )
         _write_if_changed(self._sources, sources)
         self._prepared = True
+
+    def _archives(self) -> tuple[str, str | None]:
+        """The addresses of the main archive and (or None) of the security archive."""
+        if self.snapshot:
+            main, security = (
+                self.snapshot_mirror.format(archive=archive, timestamp=self.snapshot)
+                for archive in ("debian", "debian-security")
+            )
+            return _folder(main), _folder(security) if security != main else None
+        if self.mirror:
+            return self.mirror if self.mirror.startswith("mirror") else _folder(self.mirror), None
+        return machine_sources()
+
+    def _archived(self, main: str) -> bool:
+        """Whether the lists are of a past moment: they may have expired, or be signed by a key that has."""
+        names = {re.split(r"[-/]", suite)[0] for suite in self.suites}
+        return bool(self.snapshot or _TIMESTAMP.search(main) or names & _ARCHIVED)
+
+    @property
+    def _gpgv(self) -> Path:
+        return self.root / "gpgv"
 
     @property
     def _sources(self) -> Path:
@@ -278,7 +373,7 @@ class PrivateApt:
         _write_if_changed(self._sources, "\n\n".join(kept))
         return True
 
-    def _configuration(self) -> str:
+    def _configuration(self, archived: bool) -> str:
         settings = _run(["apt-config", "dump"], os.environ | {"LC_ALL": "C"}).stdout.splitlines()
         copied = []
         for line in settings:
@@ -305,6 +400,8 @@ class PrivateApt:
         for name, value in re.findall(r"^(\w+)='(.*)'$", _run(shell, os.environ | {"LC_ALL": "C"}).stdout, re.M):
             if os.access(value, os.R_OK):
                 own.append(f'Dir::Etc::{name} "{value}";')
+        if archived:
+            own.append(f'APT::Key::gpgvcommand "{self._gpgv}";')
         backports = next((suite for suite in self.suites if _BACKPORTS.search(suite)), None)
         if backports and len(self.suites) > 1:
             own.append(f'APT::Default-Release "{backports}";')
@@ -405,12 +502,38 @@ def pinned(
     return list(zip(records, paths, strict=True))
 
 
-def private_root(cache: Path, suites: Sequence[str], mirror: str | None) -> Path:
-    """Where below `cache` the private root for these suites lies: one for each set of suites and mirror."""
+def private(spec: dict, suites: Sequence[str], cache: Path) -> PrivateApt:
+    """apt for a source of the configuration, its root below `cache`: one for each set of suites and archive.
+
+    Of spec are used "snapshot", "snapshot_mirror" and "mirror", each optional.
+    """
     name = "+".join(re.sub(r"[^A-Za-z0-9.-]", "_", suite) for suite in suites)
-    if mirror:
+    mirror, snapshot = spec.get("mirror"), spec.get("snapshot")
+    snapshots = spec.get("snapshot_mirror") or SNAPSHOTS
+    if snapshot:
+        name += "@" + timestamp(snapshot)
+        if snapshots != SNAPSHOTS:
+            name += "@" + digest.of_bytes(snapshots.encode())[:12]
+    elif mirror:
         name += "@" + digest.of_bytes(mirror.encode())[:12]
-    return Path(cache) / "apt" / name
+    return PrivateApt(Path(cache) / "apt" / name, suites, mirror, snapshot, snapshots)
+
+
+def origin(spec: dict) -> str:
+    """What the name of a source in a lock file ends in: the moment or the mirror, where one is named."""
+    if spec.get("snapshot"):
+        return "@" + timestamp(spec["snapshot"])  # every snapshot mirror has the same
+    return f"@{spec['mirror']}" if spec.get("mirror") else ""
+
+
+def timestamp(text: str) -> str:
+    """A moment as a snapshot's address has it, of a day (its beginning, UTC) or such a moment. UserError else."""
+    for form in ("%Y-%m-%d", "%Y%m%dT%H%M%SZ"):
+        try:
+            return datetime.strptime(text, form).strftime("%Y%m%dT%H%M%SZ")
+        except ValueError:
+            continue
+    raise UserError(f"'{text}' is no date as 2024-01-31 and no moment as 20240131T000000Z")
 
 
 def machine_sources() -> tuple[str, str | None]:
@@ -457,6 +580,15 @@ def choose_sources(rows: Sequence[Sequence[str]], codename: str) -> tuple[str, s
             "The machine's apt has no Debian mirror among its sources: name one in the configuration (mirror)."
         )
     return best[False][1], best[True][1] if True in best else None
+
+
+def _existing(paths: Sequence[Path]) -> list[Path]:
+    """The first of the paths that exists, if any does: the same file under several names."""
+    return [path for path in paths if path.exists()][:1]
+
+
+def _folder(address: str) -> str:
+    return address if address.endswith("/") else address + "/"
 
 
 def _codename() -> str:

@@ -70,11 +70,12 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--output", type=Path, metavar="FILE", help="write plan.json here, config.json beside it")
     sub.add_argument("--schema", action="store_true", help="print the configuration's JSON Schema instead")
 
-    sub = add("kernel", _kernel, "Fetch a kernel of the study.")
+    sub = add("kernel", _kernel, "Fetch or build a kernel of the study.")
     which = sub.add_mutually_exclusive_group(required=True)
     which.add_argument("name", nargs="?", help="its name under kernels:")
     which.add_argument("--maker", action="store_true", help="the maker VM's")
     sub.add_argument("--output", type=Path, metavar="FILE", help="write kernel.json here, the rest beside it")
+    sub.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes that build it (default: every core)")
 
     sub = add("userland", _userland, "Fetch the packages that the maker VM runs mkfs from.")
     sub.add_argument("--output", type=Path, metavar="FILE", help="write userland.json here, the rest beside it")
@@ -149,7 +150,7 @@ def _plan(options: argparse.Namespace) -> None:
 
 def _kernel(options: argparse.Namespace) -> None:
     from fsexp import plan
-    from fsexp.kernel import debian
+    from fsexp.kernel import kinds
 
     config = _config(options)
     if options.maker:
@@ -162,8 +163,13 @@ def _kernel(options: argparse.Namespace) -> None:
         config,
         output,
         f"kernel {options.name or place}",
-        lambda: debian.fetch(
-            {**kernel.source(), "mirror": config.mirror}, Path(config.cache), Path("kernels.lock"), output.parent
+        lambda: kinds.make(
+            {**kernel.source(), "mirror": config.mirror, "snapshot_mirror": config.snapshot_mirror},
+            Path(config.cache),
+            Path("kernels.lock"),
+            output.parent,
+            options.jobs,
+            [Path(config.results), Path(config.cache)],
         ),
     )
 
@@ -190,7 +196,10 @@ def _or_unavailable(config: Config, path: Path, what: str, fetch: Callable[[], o
         if config.strict:
             raise
         print(f"fsexp: {what} can't be had: {error}", file=sys.stderr)
-        whole.write_json(path, {"format": 1, "unavailable": str(error)})
+        whole.write_json(
+            path,
+            {"format": 1, "unavailable": str(error), "outcome": getattr(error, "outcome", "no-kernel")},
+        )
 
 
 def _image(options: argparse.Namespace) -> None:

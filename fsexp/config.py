@@ -9,6 +9,7 @@ import difflib
 import json
 import re
 import unicodedata
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,14 +21,28 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    create_model,
     model_validator,
 )
 
-from fsexp import digest, whole, workload
+from fsexp import apt, digest, whole, workload
 from fsexp.errors import UserError
 from fsexp.image import formats
+from fsexp.kernel import debian, ladder
 
-__all__ = ["Config", "Experiment", "Filesystem", "Kernel", "Machine", "load", "read", "schema", "snapshot", "validate"]
+__all__ = [
+    "Config",
+    "Experiment",
+    "Filesystem",
+    "Kernel",
+    "Machine",
+    "load",
+    "read",
+    "resolve",
+    "schema",
+    "snapshot",
+    "validate",
+]
 
 
 def _label(value: object) -> object:
@@ -80,11 +95,60 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+def _day(value: object) -> object:
+    # YAML reads 2024-01-31 without quotes as a date.
+    return value.isoformat() if type(value) is date else value
+
+
+def _moment(value: str) -> str:
+    try:
+        apt.timestamp(value)
+    except UserError as error:
+        raise ValueError(str(error)) from None
+    return value
+
+
+def _address_template(value: str) -> str:
+    if "{timestamp}" not in value or re.search(r"[{}]", re.sub(r"\{(archive|timestamp)\}", "", value)):
+        raise ValueError("must be an address with {timestamp} in it, and {archive} where the archives differ by that")
+    return value
+
+
+Moment = Annotated[str, BeforeValidator(_day, json_schema_input_type=str), AfterValidator(_moment)]
+Version = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)+$")]
+
+# `from` is a word of Python's, so it can't stand in a class.
+Ladder = create_model(
+    "Ladder",
+    __base__=_Strict,
+    __doc__="The kernels of a suite from one version to another, both included.",
+    **{"from": (Version, ...), "to": (Version, ...), "each": (Literal["release", "minor"], "release")},
+)
+
+
 class DebianSource(_Strict):
-    """A kernel package of a Debian suite."""
+    """A kernel package of a Debian suite, or of the archive at a past moment, or a package of kernel source."""
 
     suite: Suite
     package: Package = "linux-image-amd64"
+    snapshot: Moment | None = None
+    build: bool = False
+    ladder: Ladder | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> DebianSource:
+        source = re.match(r"linux-source(-|$)", self.package)
+        if self.build and not source:
+            raise ValueError(f"'build' needs a package of kernel source, as linux-source-6.1, not {self.package}")
+        if source and not self.build:
+            raise ValueError(f"{self.package} is kernel source: say 'build: true'")
+        if self.ladder:
+            first, last = getattr(self.ladder, "from"), self.ladder.to
+            if not debian.ascends(first, last):
+                raise ValueError(f"the ladder's 'from' ({first}) is above its 'to' ({last})")
+            if not debian.FLAVOUR.fullmatch(self.package):
+                raise ValueError(f"'ladder' needs the package of a flavour, as linux-image-amd64, not {self.package}")
+        return self
 
 
 class Patch(_Strict):
@@ -176,9 +240,9 @@ class Kernel(_Strict):
         return self.kind in ("tarball", "tree", "git") or bool(self.debian and self.debian.build)
 
     def source(self) -> dict[str, Any]:
-        """The source as the kernel's maker takes it: its kind, the source's own keys, and the recipe where it is built."""
-        own = getattr(self, self.kind).model_dump()
-        recipe = {name: value for name, value in self.model_dump().items() if name in _RECIPE and self.built}
+        """The source as the kernel's maker takes it: its kind, the source's keys, and the recipe where it is built."""
+        own = getattr(self, self.kind).model_dump(exclude_none=True)
+        recipe = self.model_dump(include=set(_RECIPE), exclude_none=True) if self.built else {}
         return {"kind": self.kind, **own, **recipe}
 
 
@@ -278,6 +342,7 @@ class Config(_Strict):
     cache: Annotated[str, Field(min_length=1)] = "cache"
     clock: Literal["virtual"] = "virtual"
     mirror: Text | None = None
+    snapshot_mirror: Annotated[Text, AfterValidator(_address_template)] = apt.SNAPSHOTS
     strict: bool = False
     machine: Machine = Machine()
     limits: Limits = Limits()
@@ -311,15 +376,27 @@ def schema() -> dict[str, Any]:
 
 
 def load(paths: list[Path], overrides: dict[str, Any] | None = None) -> Config:
-    """Read configuration files, later ones over earlier ones, then `overrides`, and validate the sum.
+    """Read configuration files, later ones over earlier ones, then `overrides`, and resolve the sum.
 
     Raises UserError: a file is missing or not YAML, a key stands twice, or the sum is not a configuration.
+    Else as `resolve`.
     """
     merged: dict[str, Any] = {}
     for path in paths:
         _merge(merged, read(path))
     _merge(merged, overrides or {})
-    return validate(merged)
+    return resolve(merged)
+
+
+def resolve(data: dict[str, Any]) -> Config:
+    """A mapping as a Config whose every kernel is one kernel: what `validate` refuses is refused before any lookup.
+
+    The lock file or, the first time, Debian says which kernels a ladder has; UserError or MachineError when neither.
+    """
+    config = validate(data)
+    if any(kernel.debian and kernel.debian.ladder for kernel in config.kernels.values()):
+        return validate(ladder.expand(config.model_dump()))
+    return config
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -393,6 +470,8 @@ def validate(data: dict[str, Any]) -> Config:
         problem = formats.problem(filesystem.type, filesystem.disk_mib)
         if problem:
             raise UserError(f"filesystems.{name}: {problem}")
+    if config.maker.kernel.debian and config.maker.kernel.debian.ladder:
+        raise UserError("maker.kernel.debian.ladder: the maker VM needs one kernel, and a ladder has several")
     for name, experiment in config.experiments.items():
         path = f"experiments.{name}"
         for factor, known in (("kernels", config.kernels), ("filesystems", config.filesystems)):

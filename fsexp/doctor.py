@@ -13,6 +13,12 @@ _NEEDED = {
     "make": "make",
     "apt-get": "apt",
     "dpkg-deb": "dpkg",
+    "patch": "patch",
+    "flex": "flex",
+    "bison": "bison",
+    "bc": "bc",
+    "perl": "perl",
+    "/usr/include/libelf.h": "libelf-dev",
     "/usr/share/keyrings/debian-archive-keyring.gpg": "debian-archive-keyring",
 }
 _DRIVER = "libvirt/connection-driver/libvirt_driver_qemu.so"

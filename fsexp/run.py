@@ -83,7 +83,7 @@ def make(config: Config, one: plan.Run, inputs: Inputs, output: Path, again: boo
     }
     description = guest.read_kernel(inputs.kernel).description
     if "unavailable" in description:
-        result = _without_boot("no-kernel", description["unavailable"])
+        result = _without_boot(description.get("outcome", "no-kernel"), description["unavailable"])
         return _deliver(result, None, labels, output)
     try:
         booting = prepare(config, one, inputs)

@@ -37,14 +37,15 @@ class _Entry:
 def fetch(spec: dict, cache: Path, lock_file: Path, output: Path) -> dict:
     """Put userland.json and root.tar into the folder `output`, replacing it; return userland.json's content.
 
-    spec: {"suite", "packages": [names], "mirror" (optional)}. Versions come from `lock_file`, which gets an
-    entry when it has none. UserError or MachineError says why it can't be had; `output` is then as it was.
+    spec: {"suite", "packages": [names]} and optional keys as `apt.private` takes them. Versions come from
+    `lock_file`, which gets an entry when it has none. UserError or MachineError says why it can't be had;
+    `output` is then as it was.
     """
-    suite, mirror = spec["suite"], spec.get("mirror")
+    suite = spec["suite"]
     suites = [suite]
     if "-backports" in suite:  # only a part of the archive: the rest comes from the release itself
         suites.append(suite.split("-backports")[0])
-    private = apt.PrivateApt(apt.private_root(cache, suites, mirror), suites, mirror)
+    private = apt.private(spec, suites, cache)
     found = apt.pinned(key(spec), lock_file, cache, private, lambda a: a.resolve(sorted(spec["packages"])))
     with whole.folder(output) as fresh:
         write_tar(fresh / "root.tar", entries(path for _, path in found))
@@ -61,8 +62,7 @@ def fetch(spec: dict, cache: Path, lock_file: Path, output: Path) -> dict:
 
 def key(spec: dict) -> str:
     """The name of the source in the lock file."""
-    text = f"debian:{spec['suite']}:{','.join(sorted(spec['packages']))}"
-    return text + (f"@{spec['mirror']}" if spec.get("mirror") else "")
+    return f"debian:{spec['suite']}:{','.join(sorted(spec['packages']))}{apt.origin(spec)}"
 
 
 def _write_description(directory: Path, description: dict) -> None:

@@ -3,8 +3,8 @@ try:
     # Snakemake's own reader keeps the last of two equal keys: the files are read once more for those.
     for file in workflow.configfiles:
         configuration.read(Path(file))
-    STUDY = configuration.validate(config)
-except UserError as error:
+    STUDY = configuration.resolve(config)
+except (UserError, MachineError) as error:
     sys.exit(f"fsexp: {error}")
 
 # The rules' commands read the configuration as Snakemake merged it. It is named by its content: a dry run with

@@ -8,14 +8,17 @@ rule kernel:
         f"{RESULTS}/logs/kernel-{{kernel}}.log",
     conda:
         "environment.yaml"
+    # A build takes what it can get; what is fetched only, one.
+    threads: lambda w: workflow.cores if STUDY.kernels[KERNELS[w.kernel]].built else 1
     resources:
         mem_mb=1000,
     params:
         name=lambda w: KERNELS[w.kernel],
         source=lambda w: plan.kernel_fingerprint(STUDY, KERNELS[w.kernel]),
+        local=lambda w: local.fingerprint(STUDY.kernels[KERNELS[w.kernel]].source()),
         retry=lambda w: retry(f"{RESULTS}/kernels/{w.kernel}/kernel.json"),
     shell:
-        "fsexp kernel {params.name:q} --output {output.description:q} 2>&1 | tee {log:q}"
+        "fsexp kernel {params.name:q} --jobs {threads} --output {output.description:q} 2>&1 | tee {log:q}"
 
 
 rule maker_kernel:

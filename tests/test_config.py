@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 
 from fsexp import config
 from fsexp.errors import UserError
@@ -80,6 +81,58 @@ BAD = [
     ("kernels.newest", {"debin": {}}, "kernels.newest: no such key 'debin'; did you mean 'debian'?"),
     ("kernels.newest", {}, "kernels.newest.debian: is missing"),
     ("kernels.newest", None, "kernels.newest: must be a mapping of keys to values"),
+    (
+        "kernels.newest.debian.snapshot",
+        "2024-02-30",
+        "kernels.newest.debian.snapshot: '2024-02-30' is no date as 2024-01-31 and no moment as 20240131T000000Z",
+    ),
+    (
+        "kernels.newest.debian.build",
+        True,
+        "kernels.newest.debian: 'build' needs a package of kernel source, as linux-source-6.1, not linux-image-amd64",
+    ),
+    (
+        "kernels.newest.debian.package",
+        "linux-source",
+        "kernels.newest.debian: linux-source is kernel source: say 'build: true'",
+    ),
+    ("kernels.newest.debian.ladder", {"from": "6.16"}, "kernels.newest.debian.ladder.to: is missing"),
+    (
+        "kernels.newest.debian.ladder",
+        {"form": "6.16", "to": "7.3"},
+        "kernels.newest.debian.ladder: no such key 'form'; did you mean 'from'?",
+    ),
+    (
+        "kernels.newest.debian.ladder",
+        {"from": 6.16, "to": "7.3"},
+        "kernels.newest.debian.ladder.from: must be text (it is 6.16)",
+    ),
+    (
+        "kernels.newest.debian.ladder",
+        {"from": "7.3", "to": "6.16"},
+        "kernels.newest.debian: the ladder's 'from' (7.3) is above its 'to' (6.16)",
+    ),
+    (
+        "kernels.newest.debian.ladder",
+        {"from": "6.16", "to": "7.3", "each": "miner"},
+        "kernels.newest.debian.ladder.each: no such value 'miner'; did you mean 'minor'?",
+    ),
+    (
+        "kernels.newest.debian",
+        {"suite": "sid", "package": "linux-image-7.3.4+deb14-amd64", "ladder": {"from": "6.16", "to": "7.3"}},
+        "kernels.newest.debian: 'ladder' needs the package of a flavour, as linux-image-amd64, "
+        "not linux-image-7.3.4+deb14-amd64",
+    ),
+    (
+        "maker",
+        {"kernel": {"debian": {"suite": "sid", "ladder": {"from": "6.16", "to": "7.3"}}}},
+        "maker.kernel.debian.ladder: the maker VM needs one kernel, and a ladder has several",
+    ),
+    (
+        "snapshot_mirror",
+        "http://snapshots.test/{archive}",
+        "snapshot_mirror: must be an address with {timestamp} in it, and {archive} where the archives differ by that",
+    ),
     ("kernels", [], "kernels: must be a mapping of keys to values"),
     ("kernels", {}, "kernels: must not be empty"),
     ("clock", "wal", "clock: no such value 'wal'; known are virtual"),
@@ -100,6 +153,12 @@ def changed(path, value):
 
 def _parts(path):
     return path.split(".")
+
+
+def test_a_snapshots_day_may_stand_without_quotes():
+    data = yaml.safe_load("{suite: bookworm, snapshot: 2024-01-31}")
+    kernel = config.validate(changed("kernels.newest", {"debian": data})).kernels["newest"]
+    assert kernel.source()["snapshot"] == "2024-01-31"
 
 
 def test_good():

@@ -18,12 +18,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import yaml
 
 from fsexp import digest, lock, whole
 from fsexp.errors import MachineError, UserError
+from fsexp.kernel import tree as source_tree
+from fsexp.kernel.source import Source
 from fsexp.kernel.version import Version, holds, parse
 
 FORMAT = 1
@@ -83,10 +85,10 @@ class Recipe:
     compiler: str
 
 
-def build(source: Any, recipe: Recipe, cache: Path, jobs: int) -> Path:
+def build(source: Source, recipe: Recipe, cache: Path, jobs: int) -> Path:
     """Build the tree and keep image, config, modules, build.log and built.json in a folder of the cache; its path.
 
-    source: kernel.source.Source. jobs: processes of make. Raises UserError where a program or file is missing,
+    jobs: processes of make. Raises UserError where a program or file is missing,
     BuildFailed where the tree does not build, MachineError where make was killed or the disk is full.
     """
     tools = find_tools(recipe.compiler)
@@ -155,7 +157,7 @@ def _text(path: Path) -> str:
 
 
 def _make(
-    source: Any, recipe: Recipe, texts: list[str], tools: Tools, inputs: dict[str, Any], kept: Path, jobs: int
+    source: Source, recipe: Recipe, texts: list[str], tools: Tools, inputs: dict[str, Any], kept: Path, jobs: int
 ) -> None:
     log = kept.with_suffix(".log")
     work = Path(tempfile.mkdtemp(prefix=".build-", dir=kept.parent))
@@ -163,7 +165,7 @@ def _make(
         tree = work / "linux"
         tree.mkdir()
         source.place(tree)
-        version = tree_version(tree)
+        version = parse(source_tree.release(tree) or "")
         rows = adaptations(version, tools.gcc)
         applied = [row["name"] for row in rows if _apply(row, tree, tools.gcc)]
         with log.open("wb") as out:
@@ -192,16 +194,6 @@ def _make(
         shutil.rmtree(work, ignore_errors=True)
 
 
-def tree_version(tree: Path) -> Version:
-    """The version of a source tree, by its Makefile. Raises UserError where this is no kernel's."""
-    text = (tree / "Makefile").read_text(errors="replace") if (tree / "Makefile").exists() else ""
-    found = dict(re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION) *= *(\S*)$", text, re.MULTILINE))
-    if not found.get("VERSION") or "PATCHLEVEL" not in found:
-        raise UserError(f"{tree} is no kernel source: its Makefile has no VERSION and PATCHLEVEL")
-    extra = re.match(r"\.\d+", found.get("EXTRAVERSION", ""))
-    return parse(f"{found['VERSION']}.{found['PATCHLEVEL']}.{found.get('SUBLEVEL') or 0}{extra[0] if extra else ''}")
-
-
 def _apply(row: dict[str, Any], tree: Path, gcc: Version) -> bool:
     """Whether the row changed something: an edit's text may be gone from a patched tree."""
     if "add" in row:
@@ -221,7 +213,7 @@ def _apply(row: dict[str, Any], tree: Path, gcc: Version) -> bool:
 class _Make:
     """make in one tree, with the environment of a reproducible build; its output goes to the log."""
 
-    def __init__(self, tree: Path, tools: Tools, rows: list[dict[str, Any]], ccache: Path, log: Any) -> None:
+    def __init__(self, tree: Path, tools: Tools, rows: list[dict[str, Any]], ccache: Path, log: IO[bytes]) -> None:
         self._tree, self._log = tree, log
         flags = [flag for row in rows for flag in row.get("cc", [])]
         self._variables = [f"CC={' '.join([tools.cc, *flags])}"]
@@ -246,7 +238,7 @@ class _Make:
 
 @contextmanager
 def _group(
-    argv: list[str], folder: Path, environment: dict[str, str], log: Any, answers: bytes | None
+    argv: list[str], folder: Path, environment: dict[str, str], log: IO[bytes], answers: bytes | None
 ) -> Iterator[subprocess.Popen[bytes]]:
     # A process group of its own: whatever stops us must stop make's compilers too.
     process = subprocess.Popen(

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import yaml
 
-from fsexp import compression, fetch, lock
+from fsexp import compression, digest, fetch, lock
 from fsexp.errors import UserError
-from fsexp.kernel import git, patch, tree
+from fsexp.kernel import debian, git, patch, tree
 from fsexp.kernel.tree import Entry
 
 TARBALLS = Path(__file__).parents[2] / "vmimages" / "kernels" / "tarballs.yaml"
@@ -38,8 +38,9 @@ class Source:
 def obtain(spec: dict, cache: Path, lock_file: Path, leave_out: Iterable[Path] = ()) -> Source:
     """The source that `spec` names; what can be fetched is in the cache afterwards.
 
-    spec: {"kind": "tarball", "release" or "url" and "sha256"}, {"kind": "tree", "path"} or {"kind": "git",
-    "repository", "commit"}; with "patches": [{"url", "sha256"}] (optional), which are applied in their order.
+    spec: {"kind": "tarball", "release" or "url" and "sha256"}, {"kind": "tree", "path"}, {"kind": "git",
+    "repository", "commit"} or {"kind": "debian", ...} as debian.source_tarball takes it; with "patches":
+    [{"url", "sha256"}] (optional), which are applied in their order.
     leave_out: files and folders of the study, which are no part of a source tree that they lie in; the cache and the
     lock file's folder are left out as well. Raises UserError or MachineError, saying why it can't be had.
     """
@@ -111,6 +112,11 @@ def _tarball(spec: dict, cache: Path, lock_file: Path, study: list[Path]) -> Sou
     made = patched(archive(path, sha256), patches)
     _pin(lock_file, key, {"files": rows})
     return replace(made, release=str(spec["release"])) if patches else made
+
+
+def _debian(spec: dict, cache: Path, lock_file: Path, study: list[Path]) -> Source:
+    path = debian.source_tarball(spec, cache, lock_file)
+    return archive(path, digest.of_file(path))
 
 
 def releases() -> dict[str, dict]:
@@ -202,4 +208,5 @@ KINDS: dict[str, Callable[[dict, Path, Path, list[Path]], Source]] = {
     "tarball": _tarball,
     "tree": _tree,
     "git": _git,
+    "debian": _debian,
 }

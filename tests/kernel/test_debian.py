@@ -1,3 +1,4 @@
+import hashlib
 import json
 import lzma
 import struct
@@ -8,7 +9,7 @@ import pytest
 
 from fsexp import kernel, lock
 from fsexp.apt import NotOffered
-from fsexp.errors import UserError
+from fsexp.errors import MachineError, UserError
 from fsexp.kernel import debian
 
 RELEASE = "6.1.0-1-amd64"
@@ -77,6 +78,17 @@ def test_choose_takes_the_kernel_itself_too():
 def test_choose_refuses_what_is_no_kernel():
     with pytest.raises(UserError, match="bash is no kernel"):
         debian.choose(index(("bash", "1", "libc6")), "bash")
+
+
+def test_choose_follows_to_the_package_with_source():
+    show = index(
+        ("linux-source", "6.1.192-3", "linux-source-6.1 (= 6.1.192-3)"),
+        ("linux-source-6.1", "6.1.192-3", "binutils, xz-utils"),
+    )
+    for name in ("linux-source", "linux-source-6.1"):
+        assert [r["package"] for r in debian.choose(show, name, debian.SOURCE)] == ["linux-source-6.1"]
+    with pytest.raises(UserError, match="is no source of a kernel"):
+        debian.choose(index(("linux-image-6.1", "1", "kmod")), "linux-image-6.1", debian.SOURCE)
 
 
 def bzimage():
@@ -170,6 +182,55 @@ def test_a_failure_leaves_the_output_as_it_was(tmp_path):
         debian.fetch(spec, tmp_path / "cache", tmp_path / "k.lock", output)
     assert [path.name for path in output.iterdir()] == ["old"]
     assert not list(tmp_path.glob(".out*"))
+
+
+@pytest.fixture
+def source(tmp_path):
+    """A linux-source package in the cache, as Debian 12's is made, and a lock file that names it."""
+    downloads = tmp_path / "cache" / "downloads"
+    downloads.mkdir(parents=True)
+    files = {
+        "./usr/src/linux-source-6.1.tar.xz": b"the tarball",
+        "./usr/src/linux-patch-6.1-rt.patch.xz": b"a patch",
+        "./usr/share/doc/linux-source-6.1/copyright": b"text",
+    }
+    deb = packages.make_deb(downloads / "linux-source-6.1_6.1.192-3_all.deb", files)
+    spec = {"suite": "bookworm", "package": "linux-source-6.1"}
+    lock.put(tmp_path / "k.lock", debian.key(spec), {"packages": [packages.deb_record(deb)]})
+    return spec, tmp_path / "cache", tmp_path / "k.lock"
+
+
+def test_the_tarball_is_taken_out_of_the_package(source, no_programs):
+    spec, cache, lock_file = source
+    path = debian.source_tarball(*source)
+    assert path == cache / "downloads" / "linux-source-6.1_6.1.192-3.tar.xz"
+    assert path.read_bytes() == b"the tarball"
+    entry = lock.read(lock_file)[debian.key(spec)]
+    assert entry["tarball"] == {"file": path.name, "bytes": 11, "sha256": hashlib.sha256(b"the tarball").hexdigest()}
+    assert [record["package"] for record in entry["packages"]] == ["linux-source-6.1"]
+
+
+def test_with_the_tarball_the_package_is_not_needed(source, no_programs):
+    path = debian.source_tarball(*source)
+    path.with_name("linux-source-6.1_6.1.192-3_all.deb").unlink()
+    assert debian.source_tarball(*source) == path
+
+
+def test_a_damaged_tarball_is_taken_out_again(source, no_programs):
+    path = debian.source_tarball(*source)
+    path.write_bytes(b"the tar")
+    assert debian.source_tarball(*source).read_bytes() == b"the tarball"
+
+
+def test_another_tarball_than_the_locked_one_is_refused(source, no_programs):
+    spec, _, lock_file = source
+    path = debian.source_tarball(*source)
+    entry = lock.read(lock_file)[debian.key(spec)]
+    lock.put(lock_file, debian.key(spec), entry | {"tarball": entry["tarball"] | {"sha256": "0" * 64}})
+    with pytest.raises(MachineError, match="another digest"):
+        debian.source_tarball(*source)
+    assert lock.read(lock_file)[debian.key(spec)]["tarball"]["sha256"] == "0" * 64
+    assert path.exists()
 
 
 @pytest.mark.network
