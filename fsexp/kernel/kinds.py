@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from fsexp.kernel import binary, build, debian, source
+from fsexp import kernel, whole
+from fsexp.kernel import binary, build, debian, folder, image, modules, source
+
+# Of a source's keys, those that say to a reader where it came from.
+_SHOWN = ("release", "url", "path", "repository", "suite", "package", "snapshot")
 
 
 def make(
@@ -23,11 +28,30 @@ def make(
     if spec["kind"] == "debian" and not spec.get("build"):
         return debian.fetch(spec, cache, lock_file, output)
     found = source.obtain(spec, cache, lock_file, leave_out)
-    built = build.build(found, recipe(spec), cache, jobs)
-    return binary.built(built, {"kind": spec["kind"], **found.identity}, output)
-
-
-def recipe(spec: dict[str, Any]) -> build.Recipe:
-    """How a kernel is configured and with what it is built."""
     own = Path(spec["config"]) if spec.get("config") else None
-    return build.Recipe(own, tuple(map(Path, spec.get("fragments", ()))), spec.get("compiler", "gcc"))
+    recipe = build.Recipe(own, tuple(map(Path, spec.get("fragments", ()))), spec.get("compiler", "gcc"))
+    built = build.build(found, recipe, cache, jobs)
+    shown = {name: spec[name] for name in _SHOWN if name in spec}
+    return _filled(built, {**found.identity, **shown, "kind": spec["kind"]}, recipe, output)
+
+
+def _filled(built: Path, origin: dict[str, Any], recipe: build.Recipe, output: Path) -> dict[str, Any]:
+    said = json.loads((built / "built.json").read_text(encoding="utf-8"))
+    booted = image.bootable((built / "bzImage").read_bytes())
+    modular = built / "modules"
+    with whole.folder(output) as fresh:
+        description = folder.fill(
+            fresh,
+            origin,
+            booted,
+            (built / "config").read_bytes(),
+            binary.candidates(modular) if modular.is_dir() else {},
+            modules.builtin_in((built / "modules.builtin").read_text(encoding="utf-8")),
+        )
+        description["build"] = {
+            **{name: said[name] for name in ("version", "compiler", "binutils", "adaptations", "options_lacking")},
+            "configuration": "common" if recipe.config is None else "own",
+            "fragments": len(recipe.fragments),
+        }
+        kernel.write_description(fresh, description)
+    return description
