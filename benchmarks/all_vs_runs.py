@@ -32,7 +32,7 @@ def main() -> int:
     _share_downloads(Path(config.cache), cache)
     runs = [RESULTS / one.folder / "run.json" for one in plan.runs(config)]
     needed = {RESULTS / "kernels" / plan.slug(name) / "kernel.json" for name in config.kernels}
-    needed |= {RESULTS / "images" / plan.image_key(config, name) / "image.json" for name in config.filesystems}
+    needed |= {RESULTS / "images" / made.key / "image.json" for made in plan.images(config).values()}
     needed |= {RESULTS / "ops" / f"{plan.ops_key(one)}.ops" for one in config.experiments.values()}
     guests.make(sorted(needed), "--config", *settings)
     command = ["snakemake", "--cores", str(options.cores), "--config", *settings, "--", "all"]

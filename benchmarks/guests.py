@@ -31,7 +31,7 @@ def inputs(config: Config, one: plan.Run) -> run.Inputs:
     results = Path(config.results)
     found = run.Inputs(
         kernel=results / "kernels" / plan.slug(one.kernel) / "kernel.json",
-        image=results / "images" / plan.image_key(config, one.filesystem) / "image.json",
+        image=results / "images" / plan.image_key(config, one.filesystem, one.kernel) / "image.json",
         ops=results / "ops" / f"{plan.ops_key(config.experiments[one.experiment])}.ops",
         core=CORE,
     )

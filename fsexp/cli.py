@@ -78,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes that build it (default: every core)")
 
     sub = add("userland", _userland, "Fetch the packages that the maker VM runs mkfs from.")
+    sub.add_argument("name", nargs="?", help="its packages, joined by + (default: each that the study's images need)")
     sub.add_argument("--output", type=Path, metavar="FILE", help="write userland.json here, the rest beside it")
 
     sub = add("image", _image, "Make a filesystem's image in the maker VM.")
@@ -136,13 +137,15 @@ def _plan(options: argparse.Namespace) -> None:
         print(json.dumps(configuration.schema(), indent=1))
         return
     config = _config(options)
+    made = plan.images(config)
     if options.output:
         plan.write(config, options.output)
         text = json.dumps(config.model_dump(), indent=1, ensure_ascii=False)
         options.output.with_name("config.json").write_text(text + "\n", encoding="utf-8")
         return
     for name, experiment in config.experiments.items():
-        images = ", ".join(plan.image_key(config, level) for level in experiment.filesystems)
+        cells = [(level, kernel) for level in experiment.filesystems for kernel in experiment.kernels]
+        images = ", ".join(dict.fromkeys(made[cell].key for cell in cells))
         print(f"{name}: stream {plan.ops_key(experiment)}, images {images}")
     for one in plan.runs(config):
         print(one.folder)
@@ -180,12 +183,22 @@ def _known(config: Config, name: str) -> None:
 
 
 def _userland(options: argparse.Namespace) -> None:
-    from fsexp import userland
+    from fsexp import plan, userland
 
     config = _config(options)
-    output = options.output or Path(config.results, "userland", "userland.json")
-    spec = {**config.maker.userland.model_dump(), "mirror": config.mirror}
-    userland.fetch(spec, Path(config.cache), Path("userland.lock"), output.parent)
+    known = plan.userlands(config)
+    if options.name and options.name not in known:
+        raise UserError(f"the configuration needs no userland '{options.name}'; it needs {', '.join(known)}")
+    if options.output and not options.name:
+        raise UserError("--output needs the name of one userland")
+    for name in [options.name] if options.name else known:
+        output = options.output or Path(config.results, "userland", name, "userland.json")
+        spec = {
+            "suite": config.maker.userland.suite,
+            "packages": list(known[name]),
+            "mirror": config.mirror,
+        }
+        userland.fetch(spec, Path(config.cache), Path("userland.lock"), output.parent)
 
 
 def _or_unavailable(config: Config, path: Path, what: str, fetch: Callable[[], object]) -> None:
@@ -203,15 +216,17 @@ def _or_unavailable(config: Config, path: Path, what: str, fetch: Callable[[], o
 
 
 def _image(options: argparse.Namespace) -> None:
+    from fsexp import plan
     from fsexp.image import filesystem
 
     config = _config(options)
     results = Path(config.results)
+    userland = plan.userland_key(plan.image(config, options.key).packages)
     filesystem.make(
         config,
         options.key,
         options.kernel or results / "maker" / "kernel.json",
-        options.userland or results / "userland" / "userland.json",
+        options.userland or results / "userland" / userland / "userland.json",
         options.core or CORE,
         (options.output or results / "images" / options.key / "image.json").parent,
     )
@@ -249,12 +264,14 @@ def _inputs(config: Config, one: plans.Run, options: argparse.Namespace | None =
 
     results = Path(config.results)
     places = {
-        "kernel": results / "kernels" / plan.slug(one.kernel) / "kernel.json",
-        "image": results / "images" / plan.image_key(config, one.filesystem) / "image.json",
-        "ops": results / "ops" / f"{plan.ops_key(config.experiments[one.experiment])}.ops",
-        "core": CORE,
+        "kernel": lambda: results / "kernels" / plan.slug(one.kernel) / "kernel.json",
+        # Asked for only where none is named: a kernel that was fetched meanwhile may turn out not to mount it, which is
+        # the run's outcome then.
+        "image": lambda: results / "images" / plan.image_key(config, one.filesystem, one.kernel) / "image.json",
+        "ops": lambda: results / "ops" / f"{plan.ops_key(config.experiments[one.experiment])}.ops",
+        "core": lambda: CORE,
     }
-    return run.Inputs(**{name: getattr(options, name, None) or place for name, place in places.items()})
+    return run.Inputs(**{name: getattr(options, name, None) or place() for name, place in places.items()})
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -295,8 +312,9 @@ def _selfcheck(options: argparse.Namespace) -> None:
     config = _config(options)
     for name in options.kernel or ():
         _known(config, name)
-    study = selfcheck.study(config, options.kernel)
-    _make_inputs(study)
+    study = selfcheck.study(config)
+    cells = selfcheck.cells(study, options.kernel)
+    _make_inputs(study, cells)
     kept = Path(config.results, "selfcheck")
     kept.mkdir(parents=True, exist_ok=True)
     with (kept / "selfcheck.txt").open("w", encoding="utf-8") as log:
@@ -305,11 +323,11 @@ def _selfcheck(options: argparse.Namespace) -> None:
             print(line, flush=True)
             print(line, file=log, flush=True)
 
-        selfcheck.check(study, lambda one: _inputs(study, one), say, kept)
+        selfcheck.check(study, cells, lambda one: _inputs(study, one), say, kept)
 
 
-def _make_inputs(config: Config) -> None:
-    """Make what the runs of a study need and is not there yet, by the commands that the rules call."""
+def _make_inputs(config: Config, runs: list[plans.Run]) -> None:
+    """Make what these runs need and is not there yet, by the commands that the rules call."""
     from fsexp import plan
 
     results = Path(config.results)
@@ -318,17 +336,15 @@ def _make_inputs(config: Config) -> None:
     plan.write(config, path)
     path.with_name("config.json").write_text(json.dumps(config.model_dump()), encoding="utf-8")
     given = ["--config", str(path.with_name("config.json"))]
-    needed = {
-        ("userland",): results / "userland" / "userland.json",
-        ("kernel", "--maker"): results / "maker" / "kernel.json",
-    }
-    for name in config.kernels:
-        needed["kernel", name] = results / "kernels" / plan.slug(name) / "kernel.json"
-    for name in config.filesystems:
-        key = plan.image_key(config, name)
-        needed["image", key] = results / "images" / key / "image.json"
-    for experiment in config.experiments.values():
-        key = plan.ops_key(experiment)
+    made = plan.images(config)
+    needed = {("kernel", "--maker"): results / "maker" / "kernel.json"}
+    for one in runs:
+        image = made[one.filesystem, one.kernel]
+        userland = plan.userland_key(image.packages)
+        needed["userland", userland] = results / "userland" / userland / "userland.json"
+        needed["kernel", one.kernel] = results / "kernels" / plan.slug(one.kernel) / "kernel.json"
+        needed["image", image.key] = results / "images" / image.key / "image.json"
+        key = plan.ops_key(config.experiments[one.experiment])
         needed["ops", key] = results / "ops" / f"{key}.ops"
     for (command, *names), place in needed.items():
         if not place.exists() or "unavailable" in place.read_bytes()[:1000].decode(errors="replace"):

@@ -249,17 +249,17 @@ class Kernel(_Strict):
 class Filesystem(_Strict):
     """A filesystem under test: how it is made and how it is mounted."""
 
-    type: Literal["ext4", "btrfs"]
+    type: Literal["ext4", "btrfs", "xfs"]
     disk_mib: Annotated[int, Field(ge=128, le=65536)] = 1024
-    format: Literal["common"] | list[Text] = "common"
+    format: Literal["common", "era"] | list[Text] = "common"
     mount: Text = ""
 
 
 class Userland(_Strict):
-    """The Debian packages that the maker VM runs mkfs from."""
+    """The Debian packages that the maker VM runs mkfs from; None: those that the filesystem's type needs."""
 
     suite: Suite = "bookworm"
-    packages: Annotated[list[Package], Field(min_length=1)] = ["btrfs-progs", "e2fsprogs"]
+    packages: Annotated[list[Package], Field(min_length=1)] | None = None
 
 
 class Maker(_Strict):

@@ -91,7 +91,7 @@ def images(results: Path, runs: list[dict]) -> list[dict]:
 
 
 def userlands(results: Path) -> list[dict]:
-    """One row for results/userland, when it is there."""
+    """One row for each folder in results/userland."""
     return [
         {
             "name": name,
@@ -99,7 +99,7 @@ def userlands(results: Path) -> list[dict]:
             "digest": document.get("digest"),
             "packages": _packages(document),
         }
-        for name, document, error in _documents(results, "userland/userland.json")
+        for name, document, error in _documents(results, "userland/*/userland.json")
     ]
 
 

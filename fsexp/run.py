@@ -19,7 +19,8 @@ from typing import Any
 from fsexp import digest, plan, whole
 from fsexp.config import Config
 from fsexp.errors import MachineError, UserError
-from fsexp.kernel import ModuleMissing
+from fsexp.image import formats
+from fsexp.kernel import ModuleMissing, version
 from fsexp.vm import domain, guest, outcome, record
 from fsexp.vm.guest import Guest
 
@@ -87,7 +88,7 @@ def make(config: Config, one: plan.Run, inputs: Inputs, output: Path, again: boo
         return _deliver(result, None, labels, output)
     try:
         booting = prepare(config, one, inputs)
-    except ModuleMissing as error:
+    except (ModuleMissing, formats.Unsupported) as error:
         result = _without_boot("unsupported", str(error), description.get("release"))
         return _deliver(result, None, labels, output)
     store = Path(config.cache) / "runs" / booting.identity
@@ -111,9 +112,10 @@ def make(config: Config, one: plan.Run, inputs: Inputs, output: Path, again: boo
 
 
 def prepare(config: Config, one: plan.Run, inputs: Inputs) -> Booting:
-    """The run's guest, described. Raises ModuleMissing where the kernel can't do what the run needs."""
+    """The run's guest, described. Raises ModuleMissing or Unsupported where the kernel can't do what the run needs."""
     kernel = guest.read_kernel(inputs.kernel)
     filesystem = config.filesystems[one.filesystem]
+    _check_format(kernel, inputs.image)
     made = Guest(kernel, inputs.core)
     made.disk(filesystem.disk_mib)
     made.image(_beside(inputs.image, "image.fsimg"))
@@ -128,6 +130,14 @@ def prepare(config: Config, one: plan.Run, inputs: Inputs) -> Booting:
         settings,
         domain.seed_uuid(one.seed),
     )
+
+
+def _check_format(kernel: guest.Kernel, image: Path) -> None:
+    """What planning could not check, since a kernel's version and configuration show only now."""
+    made = json.loads(image.read_text(encoding="utf-8"))
+    release = kernel.description["release"]
+    configuration = (kernel.folder / kernel.description["config"]["file"]).read_text(encoding="utf-8", errors="replace")
+    formats.check_kernel(made["filesystem"], made.get("features", ()), release, version.parse(release), configuration)
 
 
 def _beside(description: Path, name: str) -> Path:

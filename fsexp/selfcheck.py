@@ -18,37 +18,49 @@ from fsexp import plan, run
 from fsexp.config import Config
 from fsexp.errors import MachineError
 
-EXPERIMENT = "selfcheck"
 NFILES = 500
 
 # Ends when the process that started it does, so that nothing is left behind however that one ends.
 _BURN = "import os, sys\nparent = int(sys.argv[1])\nwhile os.getppid() == parent:\n    sum(range(100000))\n"
 
 
-def study(config: Config, kernels: list[str] | None = None) -> Config:
-    """The study's kernels and filesystems with one small experiment, one seed."""
+def study(config: Config) -> Config:
+    """The study with a small workload, one seed; the cells stay, since formats go by what is crossed with what."""
     data = config.model_dump()
-    data["experiments"] = {
-        EXPERIMENT: {
+    for experiment in data["experiments"].values():
+        experiment |= {
             "title": "Selfcheck",
             "question": "Do two runs agree in every digit?",
             "workload": {"name": "create-unlink", "nfiles": NFILES},
-            "kernels": kernels or list(config.kernels),
-            "filesystems": list(config.filesystems),
             "seeds": [1],
+            "published": [],
         }
-    }
     return configuration.validate(data)
 
 
-def check(config: Config, inputs: Callable[[plan.Run], run.Inputs], say: Callable[[str], None], folder: Path) -> None:
-    """Run each cell of `config` idle, then under load, and compare; `say` gets a line for every figure.
+def cells(config: Config, kernels: list[str] | None = None) -> list[plan.Run]:
+    """A run of each cell of `study`, of these kernels (None: of all), once where experiments share it."""
+    found: dict[tuple[str, str], plan.Run] = {}
+    for one in plan.runs(config):
+        if kernels is None or one.kernel in kernels:
+            found.setdefault((one.kernel, one.filesystem), one)
+    return list(found.values())
+
+
+def check(
+    config: Config,
+    runs: list[plan.Run],
+    inputs: Callable[[plan.Run], run.Inputs],
+    say: Callable[[str], None],
+    folder: Path,
+) -> None:
+    """Make each run idle, then under load, and compare; `say` gets a line for every figure.
 
     folder: where the console and records of both runs of a cell that differs are kept.
     Raises MachineError at the first difference, or when a run does not end `ok`.
     """
     compared = 0
-    for one in plan.runs(config):
+    for one in runs:
         booting = run.prepare(config, one, inputs(one))
         idle = _once(config, booting, one)
         try:

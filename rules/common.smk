@@ -4,6 +4,8 @@ try:
     for file in workflow.configfiles:
         configuration.read(Path(file))
     STUDY = configuration.resolve(config)
+    # Which formats the kernels mount is checked on the way.
+    IMAGES = plan.images(STUDY)
 except (UserError, MachineError) as error:
     sys.exit(f"fsexp: {error}")
 
@@ -28,7 +30,9 @@ MACHINE = [
 RUNS = {one.folder: one for one in plan.runs(STUDY)}
 KERNELS = {plan.slug(name): name for name in STUDY.kernels}
 OPS_KEYS = {name: plan.ops_key(one) for name, one in STUDY.experiments.items()}
-IMAGE_KEYS = {name: plan.image_key(STUDY, name) for name in STUDY.filesystems}
+USERLANDS = plan.userlands(STUDY)
+# Image -> the userland that it is made with.
+MAKERS = {made.key: plan.userland_key(made.packages) for made in IMAGES.values()}
 
 
 def run_of(wildcards):
@@ -39,7 +43,7 @@ def inputs_of(wildcards):
     one = run_of(wildcards)
     return {
         "kernel": f"{RESULTS}/kernels/{plan.slug(one.kernel)}/kernel.json",
-        "image": f"{RESULTS}/images/{IMAGE_KEYS[one.filesystem]}/image.json",
+        "image": f"{RESULTS}/images/{IMAGES[one.filesystem, one.kernel].key}/image.json",
         "ops": f"{RESULTS}/ops/{OPS_KEYS[one.experiment]}.ops",
     }
 
@@ -69,5 +73,6 @@ wildcard_constraints:
     # Experiment, cell and seed as one: each further wildcard of 10,000 runs adds 1 s to planning.
     run="[^/]+/[^/]+/[0-9]+",
     kernel="[^/]+",
+    userland="[^/]+",
     image="[^/]+",
     ops="[^/]+",

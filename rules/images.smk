@@ -4,7 +4,7 @@
 rule image:
     input:
         kernel=rules.maker_kernel.output.description,
-        userland=rules.userland.output.description,
+        userland=lambda w: f"{RESULTS}/userland/{MAKERS[w.image]}/userland.json",
         core=CORE,
     output:
         description=f"{RESULTS}/images/{{image}}/image.json",

@@ -39,14 +39,16 @@ rule maker_kernel:
 
 rule userland:
     output:
-        description=f"{RESULTS}/userland/userland.json",
+        description=f"{RESULTS}/userland/{{userland}}/userland.json",
     log:
-        f"{RESULTS}/logs/userland.log",
+        f"{RESULTS}/logs/userland-{{userland}}.log",
     conda:
         "environment.yaml"
     resources:
         mem_mb=1000,
     params:
-        source=digest.of_value([STUDY.maker.userland.model_dump(), STUDY.mirror]),
+        source=lambda w: digest.of_value(
+            [STUDY.maker.userland.suite, USERLANDS[w.userland], STUDY.mirror]
+        ),
     shell:
-        "fsexp userland --output {output.description:q} 2>&1 | tee {log:q}"
+        "fsexp userland {wildcards.userland:q} --output {output.description:q} 2>&1 | tee {log:q}"

@@ -22,7 +22,7 @@ rule report:
 rule selfcheck:
     input:
         [f"{RESULTS}/kernels/{kernel}/kernel.json" for kernel in KERNELS],
-        [f"{RESULTS}/images/{image}/image.json" for image in IMAGE_KEYS.values()],
+        [f"{RESULTS}/images/{image}/image.json" for image in MAKERS],
         core=CORE,
     output:
         f"{RESULTS}/selfcheck/selfcheck.txt",

@@ -2,11 +2,12 @@
 
 import copy
 import re
+from pathlib import Path
 
 import pytest
 from test_config import GOOD
 
-from fsexp import config, plan
+from fsexp import config, lock, plan
 from fsexp.errors import UserError
 
 LABELS = [
@@ -104,13 +105,105 @@ def test_what_does_not(change):
     assert fingerprint(study(**change)) == fingerprint(study())
 
 
+def key(filesystem="ext4", kernel="debian-6.1", **changes):
+    return plan.image_key(study(**changes), filesystem, kernel)
+
+
 def test_mount_options_do_not_change_the_image():
-    assert plan.image_key(study(filesystems__ext4={"type": "ext4", "mount": "noatime"}), "ext4") == plan.image_key(
-        study(), "ext4"
+    assert key(filesystems__ext4={"type": "ext4", "mount": "noatime"}) == key()
+    assert key(filesystems__ext4={"type": "ext4", "disk_mib": 512}) != key()
+
+
+# Debian 7 has Linux 3.2, Debian 8 3.16, Debian 12 6.1.
+OLD = {
+    "kernels": {name: {"debian": {"suite": name}} for name in ("wheezy", "jessie", "bookworm")},
+    "experiments__create-unlink__kernels": ["wheezy", "jessie", "bookworm"],
+}
+
+
+def test_common_is_one_image_for_all_kernels():
+    keys = {made.key for made in plan.images(study(**OLD)).values()}
+    assert len(keys) == 1
+    # Without the old kernels, nothing has to be left out.
+    assert keys != {made.key for made in plan.images(study()).values()}
+
+
+def test_a_kernel_that_is_crossed_with_other_filesystems_plays_no_part():
+    kernels = {"debian-6.1": {"debian": {"suite": "bookworm"}}, "old": {"debian": {"suite": "wheezy"}}}
+    assert key(kernels=kernels) == key()
+
+
+def test_era_is_one_image_for_each_set_of_options():
+    made = plan.images(study(**OLD, filesystems__ext4={"type": "ext4", "format": "era"}))
+    assert made["ext4", "wheezy"] == made["ext4", "jessie"] != made["ext4", "bookworm"]
+    assert made["ext4", "bookworm"].key == key()
+    assert made["ext4", "wheezy"].options == ("-O", "^64bit,uninit_bg,^metadata_csum")
+
+
+def test_a_list_is_one_image():
+    options = ["-O", "^metadata_csum"]
+    made = plan.images(study(**OLD, filesystems__ext4={"type": "ext4", "format": options}))
+    assert {one.options for one in made.values()} == {tuple(options)}
+    assert len({one.key for one in made.values()}) == 1
+
+
+def test_a_list_that_a_kernel_does_not_mount():
+    with pytest.raises(UserError) as caught:
+        plan.images(study(**OLD, filesystems__ext4={"type": "ext4", "format": ["-O", "^metadata_csum,inline_data"]}))
+    assert str(caught.value) == (
+        "filesystems.ext4.format: inline_data of ext4 needs Linux 3.8, and kernel 'wheezy' is 3.2; turn the feature "
+        "off, or say 'format: common'"
     )
-    assert plan.image_key(study(filesystems__ext4={"type": "ext4", "disk_mib": 512}), "ext4") != plan.image_key(
-        study(), "ext4"
+
+
+def xfs(new):
+    kernels = {"old": {"debian": {"suite": "wheezy"}}, "new": {"debian": {"suite": new}}}
+    return study(
+        kernels=kernels, filesystems__ext4={"type": "xfs"}, **{"experiments__create-unlink__kernels": list(kernels)}
     )
+
+
+def pin(suite, name, version):
+    records = [{"package": name, "version": version}]
+    lock.put(Path("kernels.lock"), f"debian:{suite}:linux-image-amd64", {"packages": records})
+
+
+def test_xfs_v4_and_debians_kernels(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pin("sid", "linux-binary-7.2.6-amd64", "7.2.6-1")
+    pin("trixie-backports", "linux-binary-7.3.4+deb13-amd64", "7.3.4-1~bpo13+1")
+    assert "V4" in plan.images(xfs("trixie"))["ext4", "new"].features
+    with pytest.raises(UserError, match="no XFS format is common to kernels 'old' and 'new'"):
+        plan.images(xfs("sid"))
+    # It has XFS_SUPPORT_V4 (changelog.Debian of linux 7.3.4-1~bpo13+1).
+    assert "V4" in plan.images(xfs("trixie-backports"))["ext4", "new"].features
+
+
+def test_an_image_is_found_by_the_name_from_before_a_kernel_was_pinned(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config_ = study(
+        kernels={"debian-6.1": {"debian": {"suite": "trixie-backports"}}},
+        filesystems__ext4={"type": "xfs", "format": "era"},
+        maker={"userland": {"suite": "bookworm"}},
+    )
+    before = key_of(config_)
+    pin("trixie-backports", "linux-binary-5.4.1", "5.4.1-1")  # anything that has another era's options
+    assert key_of(config_) != before
+    assert plan.image(config_, before).key == before
+    assert plan.image(config_, key_of(config_)).key == key_of(config_)
+    with pytest.raises(UserError, match="needs no image xfs-0"):
+        plan.image(config_, "xfs-0")
+
+
+def key_of(config_):
+    return plan.image_key(config_, "ext4", "debian-6.1")
+
+
+def test_each_type_has_its_userland():
+    assert plan.userlands(study()) == {"btrfs-progs+e2fsprogs": ("btrfs-progs", "e2fsprogs")}
+    assert plan.userlands(study(filesystems__ext4={"type": "xfs"})) == {"xfsprogs": ("xfsprogs",)}
+    own = {"userland": {"packages": ["xfsprogs", "e2fsprogs"]}}
+    assert plan.userlands(study(maker=own)) == {"e2fsprogs+xfsprogs": ("e2fsprogs", "xfsprogs")}
 
 
 def test_unknown_run():

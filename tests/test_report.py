@@ -334,7 +334,7 @@ def test_provenance(tmp_path):
             "label": "ext4 <old>",
             "filesystem": "ext4",
         },
-        "userland/userland.json": {
+        "userland/e2fsprogs/userland.json": {
             "format": 1,
             "digest": "6" * 64,
             "packages": [{"package": "e2fsprogs", "version": "1.47", "sha256": "8" * 64}],

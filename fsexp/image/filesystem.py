@@ -29,29 +29,29 @@ def make(config: Config, key: str, kernel: Path, userland: Path, core: Path, out
 
     Raises UserError when the key is not the study's or an input is missing, MachineError when the maker VM fails.
     """
-    level = _level(config, key)
+    wanted = plan.image(config, key)
     packages = json.loads(userland.read_text(encoding="utf-8"))
     for what, description in (("kernel", guest.read_kernel(kernel).description), ("userland", packages)):
         if "unavailable" in description:
             raise UserError(f"the maker VM's {what} can't be had: {description['unavailable']}")
-    command = formats.mkfs(level.type, level.format, guest.DISK)
+    command = formats.mkfs(wanted.type, wanted.options, guest.DISK)
     made = Guest(guest.read_kernel(kernel), core)
     made.userland(userland.with_name("root.tar"))
-    made.disk(level.disk_mib)
+    made.disk(wanted.disk_mib)
     made.command(command)
     made.export()
     settings = config.machine.model_dump()
     booting = run.Booting(
         guest.read_kernel(kernel),
         made.pack(),
-        domain.command_line(settings, level.disk_mib * 1024),
+        domain.command_line(settings, wanted.disk_mib * 1024),
         settings,
         domain.seed_uuid(0),
     )
     output.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(prefix=".export-", dir=output) as target:
         # Sparse: the guest writes the non-empty blocks only.
-        target.truncate(level.disk_mib * 2**20 + 2**20)
+        target.truncate(wanted.disk_mib * 2**20 + 2**20)
         result, files = run.start(config, booting, export=Path(target.name).resolve())
         try:
             shutil.copyfile(files / "console.log", output / "console.log")
@@ -68,8 +68,9 @@ def make(config: Config, key: str, kernel: Path, userland: Path, core: Path, out
         "digest": digest.of_bytes(data),
         "bytes": len(data),
         "blocks": exported["blocks"],
-        "disk_mib": level.disk_mib,
-        "filesystem": level.type,
+        "disk_mib": wanted.disk_mib,
+        "filesystem": wanted.type,
+        "features": wanted.features,
         "command": " ".join(command),
         "kernel": booting.kernel.description["digest"],
         "userland": packages["digest"],
@@ -77,13 +78,6 @@ def make(config: Config, key: str, kernel: Path, userland: Path, core: Path, out
     (output / "image.fsimg").write_bytes(data)
     whole.write_json(output / "image.json", description)
     return description
-
-
-def _level(config: Config, key: str) -> Any:
-    for name, level in config.filesystems.items():
-        if plan.image_key(config, name) == key:
-            return level
-    raise UserError(f"the configuration needs no image {key}; `fsexp plan` lists those it needs")
 
 
 def _check(result: dict[str, Any], output: Path) -> None:

@@ -1,36 +1,117 @@
-"""Versions of kernels and of what builds them, and ranges of them."""
+"""Kernel versions: read from text, and what is known of a kernel's version before it is had."""
 
 from __future__ import annotations
 
 import operator
 import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
+from fsexp import lock
 from fsexp.errors import UserError
 
 Version = tuple[int, ...]
 
 _COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq}
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
+# The packages that carry a kernel, or its source; others of the same set, as linux-base, have versions of their own.
+_CARRIERS = re.compile(r"linux-(?:image|binary|source)-\d")
+_NAMED = re.compile(r"linux-(?:image|source)-(\d+(?:\.\d+)+)")
+_TARBALL = re.compile(r"linux-(\d+(?:\.\d+)+)")
+_MAKEFILE = re.compile(r"^(VERSION|PATCHLEVEL|SUBLEVEL) *= *(\d*) *$", re.MULTILINE)
+
+# Debian release -> the kernel it stays with (its release notes).
+RELEASES: dict[str, Version] = {
+    "squeeze": (2, 6, 32),
+    "wheezy": (3, 2),
+    "jessie": (3, 16),
+    "stretch": (4, 9),
+    "buster": (4, 19),
+    "bullseye": (5, 10),
+    "bookworm": (6, 1),
+    "trixie": (6, 12),
+}
 
 
 def parse(text: str) -> Version:
-    """The numbers that a version begins with: "2.6.39.4" -> (2, 6, 39, 4), "6.1.0-57-amd64" -> (6, 1, 0).
+    """The first version in the text: "6.1.0-57-amd64" gives (6, 1, 0), "linux-2.6.39.4" (2, 6, 39, 4).
 
-    Raises UserError where it begins with none.
+    Raises UserError where there is none.
     """
-    found = re.match(r"\d+(?:\.\d+)*", text)
-    if not found:
-        raise UserError(f"'{text}' is no version")
-    return tuple(map(int, found[0].split(".")))
+    found = _VERSION.search(text)
+    if found is None:
+        raise UserError(f"'{text}' holds no version of a kernel, as 6.1 or 2.6.39.4")
+    return tuple(int(part) for part in found[0].split("."))
+
+
+def show(version: Version) -> str:
+    """The version as text."""
+    return ".".join(map(str, version))
 
 
 def holds(range_: str, version: Version) -> bool:
     """Whether a range as "< 4.2" or ">= 3.0, < 3.9" holds the version; the empty range holds all."""
     for part in filter(None, map(str.strip, range_.split(","))):
-        sign, number = re.fullmatch(r"([<>]=?|=)\s*(.+)", part).groups()
-        if not _COMPARISONS[sign](_padded(version), _padded(parse(number))):
+        sign, number = re.fullmatch(r"([<>]=?|=)\s*([\d.]+)", part).groups()
+        end = tuple(map(int, number.split(".")))
+        if not _COMPARISONS[sign](_padded(version), _padded(end)):
             return False
     return True
 
 
 def _padded(version: Version) -> Version:
     return (*version, 0, 0, 0, 0)[:4]
+
+
+def expected(source: Mapping[str, Any], lock_file: Path | None) -> Version | None:
+    """What is known of a kernel's version before it is had; None where nothing is.
+
+    source: what `Kernel.source()` of the configuration gives, with its `mirror` where there is one. lock_file: None for
+    what is known without its pins. Only files of this machine are read. The third number may lack: Debian's release
+    fixes the first two.
+    """
+    known = {"debian": _debian, "tarball": _tarball, "tree": _tree}.get(source.get("kind", "debian"))
+    return known(source, lock_file) if known else None
+
+
+def least(source: Mapping[str, Any], lock_file: Path | None) -> Version | None:
+    """The expected version, or else one that the kernel is not older than; None where nothing is known."""
+    exact = expected(source, lock_file)
+    if exact or source.get("kind", "debian") != "debian" or source.get("snapshot") or source.get("mirror"):
+        return exact
+    # What moves is newer than the release it is made for; sid and the like than the last one.
+    return RELEASES.get(str(source.get("suite", "")).split("-")[0], max(RELEASES.values()))
+
+
+def _debian(source: Mapping[str, Any], lock_file: Path | None) -> Version | None:
+    from fsexp.kernel import debian  # it loads decompressors: planning most studies does without
+
+    entries = lock.read(lock_file) if lock_file else {}
+    entry = entries.get(debian.key(dict(source)), {})
+    for record in entry.get("packages", []):
+        if _CARRIERS.match(record["package"]):
+            return parse(record["version"])
+    named = _NAMED.match(source["package"])
+    if named:
+        # The third number of a package's name is the ABI's, and stays when the kernel's grows.
+        return parse(named[1])[: 3 if named[1].startswith("2.") else 2]
+    return RELEASES.get(source["suite"].removesuffix("-updates").removesuffix("-security"))
+
+
+def _tarball(source: Mapping[str, Any], _: Path | None) -> Version | None:
+    if source.get("release"):
+        return parse(str(source["release"]))
+    found = _TARBALL.match(str(source.get("url", "")).rsplit("/", 1)[-1])
+    return parse(found[1]) if found else None
+
+
+def _tree(source: Mapping[str, Any], _: Path | None) -> Version | None:
+    try:
+        text = Path(source["path"], "Makefile").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    said = dict(_MAKEFILE.findall(text))
+    if not said.get("VERSION") or not said.get("PATCHLEVEL"):
+        return None
+    return tuple(int(said[name]) for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL") if said.get(name))

@@ -160,8 +160,8 @@ class Bench:
             self.fsexp("kernel", name)
         self.fsexp("kernel", "--maker")
         self.fsexp("userland")
-        for name in self.config.filesystems:
-            self.fsexp("image", plan.image_key(self.config, name))
+        for key in {made.key for made in plan.images(self.config).values()}:
+            self.fsexp("image", key)
         self.make_ops()
 
     def make_ops(self):
@@ -175,8 +175,8 @@ class Bench:
     def kernel(self, name=OLD):
         return self.results / "kernels" / plan.slug(name) / "kernel.json"
 
-    def image(self, name="ext4"):
-        return self.results / "images" / plan.image_key(self.config, name) / "image.json"
+    def image(self, name="ext4", kernel=OLD):
+        return self.results / "images" / plan.image_key(self.config, name, kernel) / "image.json"
 
     def copy_kernel(self, name, to):
         """A kernel's folder once more, without copying its bytes; returns the path of its kernel.json."""
