@@ -259,7 +259,9 @@ def _deliver(result: dict[str, Any], files: Path | None, labels: dict[str, Any],
     _made(output)
     (output / "run.json").unlink(missing_ok=True)
     _fill(output, files)
-    description = labels | result
+    # Not out of the result: one that was kept by an older version has none.
+    warnings = None if files is None else outcome.warnings((output / "console.log").read_bytes())
+    description = labels | result | {"warnings": warnings}
     whole.write_json(output / "run.json", description)
     return description
 
