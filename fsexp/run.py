@@ -85,25 +85,30 @@ def make(config: Config, one: plan.Run, inputs: Inputs, output: Path, again: boo
     if "unavailable" in description:
         result = _without_boot("no-kernel", description["unavailable"])
         return _deliver(result, None, labels, output)
+    image = guest.read_image(inputs.image)
+    if "unavailable" in image:
+        result = _without_boot(image.get("outcome", "unsupported"), image["unavailable"], description.get("release"))
+        return _deliver(result, None, labels, output)
     try:
         booting = prepare(config, one, inputs)
     except ModuleMissing as error:
         result = _without_boot("unsupported", str(error), description.get("release"))
         return _deliver(result, None, labels, output)
     store = Path(config.cache) / "runs" / booting.identity
-    if again or not (store / "result.json").exists():
+    stored = _stored(store)
+    if again or stored is None:
         result, files = _attempts(config, booting)
         try:
             result |= _provenance(config, one, inputs, booting)
-            if again and (store / "result.json").exists():
-                _compare(json.loads((store / "result.json").read_text()), result, store)
+            if stored is not None:
+                _compare(stored, result, store)
             if result["ended"] == "power-off" and result["outcome"] != "infrastructure":
                 _keep(result, files, store)
             _deliver(result, files, labels, output)
         finally:
             shutil.rmtree(files)
     else:
-        result = json.loads((store / "result.json").read_text(encoding="utf-8"))
+        result = stored
         _deliver(result, store, labels, output)
     if result["outcome"] == "infrastructure":
         raise MachineError(f"{one.folder}: {result['reason']}; the console is {output}/console.log")
@@ -116,7 +121,10 @@ def prepare(config: Config, one: plan.Run, inputs: Inputs) -> Booting:
     filesystem = config.filesystems[one.filesystem]
     made = Guest(kernel, inputs.core)
     made.disk(filesystem.disk_mib)
-    made.image(_beside(inputs.image, "image.fsimg"))
+    image = guest.read_image(inputs.image)
+    if "unavailable" in image:
+        raise UserError(f"the image of {one.filesystem} can't be made: {image['unavailable']}")
+    made.image(inputs.image.with_name("image.fsimg"), image["digest"])
     made.mount(filesystem.type, filesystem.mount)
     made.ops(inputs.ops)
     made.umount()
@@ -128,13 +136,6 @@ def prepare(config: Config, one: plan.Run, inputs: Inputs) -> Booting:
         settings,
         domain.seed_uuid(one.seed),
     )
-
-
-def _beside(description: Path, name: str) -> Path:
-    path = description.with_name(name)
-    if not path.exists():
-        raise UserError(f"there is no {path}; `fsexp image` makes it")
-    return path
 
 
 def start(config: Config, booting: Booting, export: Path | None = None) -> tuple[dict[str, Any], Path]:
@@ -207,11 +208,10 @@ def _attempts(config: Config, booting: Booting) -> tuple[dict[str, Any], Path]:
 
 def _provenance(config: Config, one: plan.Run, inputs: Inputs, booting: Booting) -> dict[str, Any]:
     _, parameters = plan.workload_of(config.experiments[one.experiment])
-    image = json.loads(inputs.image.read_text(encoding="utf-8"))
     return {
         "inputs": {
             "kernel": booting.kernel.description["digest"],
-            "image": image["digest"],
+            "image": guest.read_image(inputs.image)["digest"],
             "ops": digest.of_file(inputs.ops),
             "core": digest.of_file(inputs.core),
             "initramfs": digest.of_bytes(booting.initramfs),
@@ -230,6 +230,21 @@ def _without_boot(word: str, reason: str, release: str | None = None) -> dict[st
         **nothing, "outcome": word, "reason": reason, "release": release,
         "inputs": {}, "parameters": {}, "qemu_argv": [], "records": [],
     }  # fmt: skip
+
+
+def _stored(store: Path) -> dict[str, Any] | None:
+    """The run that the cache keeps there, or None. Raises UserError where it is damaged."""
+    if not store.exists():
+        return None
+    try:
+        result = json.loads((store / "result.json").read_text(encoding="utf-8"))
+        good = result["outcome"] in outcome.MADE and isinstance(result["records"], list)
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        good = False
+    absent = [name for name in FILES if not (store / name).exists()]
+    if not good or absent:
+        raise UserError(f"the run kept in {store} is damaged; remove that folder, and the run is booted again")
+    return result
 
 
 def _compare(stored: dict[str, Any], fresh: dict[str, Any], store: Path) -> None:

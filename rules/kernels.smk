@@ -15,7 +15,7 @@ rule kernel:
         source=lambda w: plan.kernel_fingerprint(STUDY, KERNELS[w.kernel]),
         retry=lambda w: retry(f"{RESULTS}/kernels/{w.kernel}/kernel.json"),
     shell:
-        "fsexp kernel {params.name:q} --output {output.description:q} 2>&1 | tee {log:q}"
+        "fsexp kernel {params.name:q} --or-unavailable --output {output.description:q} 2>&1 | tee {log:q}"
 
 
 rule maker_kernel:
@@ -31,7 +31,7 @@ rule maker_kernel:
         source=digest.of_value([STUDY.maker.kernel.source(), STUDY.mirror]),
         retry=lambda w: retry(f"{RESULTS}/maker/kernel.json"),
     shell:
-        "fsexp kernel --maker --output {output.description:q} 2>&1 | tee {log:q}"
+        "fsexp kernel --maker --or-unavailable --output {output.description:q} 2>&1 | tee {log:q}"
 
 
 rule userland:
