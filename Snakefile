@@ -3,11 +3,13 @@
 import atexit
 import gc
 import inspect
+import logging
 import os
 import shlex
 import sys
 from pathlib import Path
 
+from snakemake.logging import logger as smk_logger
 from snakemake.utils import min_version
 
 min_version("9.0")
@@ -45,12 +47,28 @@ rule all:
     default_target: True
     input:
         rules.report.output,
+        gone,
 
 
 onstart:
     gc.enable()
 
 
-onsuccess:
+def summary():
     if Path(RESULTS, "tables", "runs.csv").exists():
         shell("fsexp summary")
+
+
+onsuccess:
+    summary()
+
+
+class NothingToDo(logging.Handler):
+    """Snakemake calls no hook when there is nothing to be done, and only says so."""
+
+    def emit(self, record):
+        if record.getMessage().startswith("Nothing to be done"):
+            atexit.register(summary)
+
+
+smk_logger.addHandler(NothingToDo())

@@ -70,12 +70,15 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--output", type=Path, metavar="FILE", help="write plan.json here, config.json beside it")
     sub.add_argument("--schema", action="store_true", help="print the configuration's JSON Schema instead")
 
+    unavailable = "write what can't be had as an outcome and exit with 0, as the rules do (not with strict: true)"
+
     sub = add("kernel", _kernel, "Fetch or build a kernel of the study.")
     which = sub.add_mutually_exclusive_group(required=True)
     which.add_argument("name", nargs="?", help="its name under kernels:")
     which.add_argument("--maker", action="store_true", help="the maker VM's")
     sub.add_argument("--output", type=Path, metavar="FILE", help="write kernel.json here, the rest beside it")
     sub.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes that build it (default: every core)")
+    sub.add_argument("--or-unavailable", action="store_true", help=unavailable)
 
     sub = add("userland", _userland, "Fetch the packages that the maker VM runs mkfs from.")
     sub.add_argument("name", nargs="?", help="its packages, joined by + (default: each that the study's images need)")
@@ -85,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("key", help="the image's name, as `fsexp plan` prints it")
     _named(sub, "kernel", "userland", "core")
     sub.add_argument("--output", type=Path, metavar="FILE", help="write image.json here, the rest beside it")
+    sub.add_argument("--or-unavailable", action="store_true", help=unavailable)
 
     sub = add("ops", _ops, "Write an experiment's stream of operations, or print one.")
     sub.add_argument("key", nargs="?", help="the stream's name, as `fsexp plan` prints it")
@@ -162,19 +166,15 @@ def _kernel(options: argparse.Namespace) -> None:
         _known(config, options.name)
         kernel, place = config.kernels[options.name], Path("kernels", plan.slug(options.name))
     output = options.output or Path(config.results) / place / "kernel.json"
-    _or_unavailable(
-        config,
-        output,
-        f"kernel {options.name or place}",
-        lambda: kinds.make(
-            {**kernel.source(), "mirror": config.mirror, "snapshot_mirror": config.snapshot_mirror},
-            Path(config.cache),
-            Path("kernels.lock"),
-            output.parent,
-            options.jobs,
-            [Path(config.results), Path(config.cache)],
-        ),
-    )
+    spec = {**kernel.source(), "mirror": config.mirror, "snapshot_mirror": config.snapshot_mirror}
+    study = [Path(config.results), Path(config.cache)]
+    try:
+        kinds.make(spec, Path(config.cache), Path("kernels.lock"), output.parent, options.jobs, study)
+    except whole.NotOurs:
+        raise
+    except (UserError, MachineError) as error:
+        word = getattr(error, "outcome", "no-kernel")
+        _or_unavailable(config, options, output, f"kernel {options.name or place}", error, outcome=word)
 
 
 def _known(config: Config, name: str) -> None:
@@ -201,18 +201,17 @@ def _userland(options: argparse.Namespace) -> None:
         userland.fetch(spec, Path(config.cache), Path("userland.lock"), output.parent)
 
 
-def _or_unavailable(config: Config, path: Path, what: str, fetch: Callable[[], object]) -> None:
-    """What can't be had is an outcome of the cells that need it; the rest of the study goes on, unless `strict`."""
-    try:
-        fetch()
-    except (UserError, MachineError) as error:
-        if config.strict:
-            raise
-        print(f"fsexp: {what} can't be had: {error}", file=sys.stderr)
-        whole.write_json(
-            path,
-            {"format": 1, "unavailable": str(error), "outcome": getattr(error, "outcome", "no-kernel")},
-        )
+def _or_unavailable(
+    config: Config, options: argparse.Namespace, path: Path, what: str, error: Exception, **described: object
+) -> None:
+    """What can't be had is an outcome of the cells that need it; the rest of the study goes on, unless `strict`.
+
+    Raises the error where a person called, who asked for this one thing.
+    """
+    if config.strict or not options.or_unavailable:
+        raise error
+    print(f"fsexp: {what} can't be had: {error}", file=sys.stderr)
+    whole.write_json(path, {"format": 1, "unavailable": str(error), **described})
 
 
 def _image(options: argparse.Namespace) -> None:
@@ -222,14 +221,19 @@ def _image(options: argparse.Namespace) -> None:
     config = _config(options)
     results = Path(config.results)
     userland = plan.userland_key(plan.image(config, options.key).packages)
-    filesystem.make(
-        config,
-        options.key,
-        options.kernel or results / "maker" / "kernel.json",
-        options.userland or results / "userland" / userland / "userland.json",
-        options.core or CORE,
-        (options.output or results / "images" / options.key / "image.json").parent,
-    )
+    output = options.output or results / "images" / options.key / "image.json"
+    try:
+        filesystem.make(
+            config,
+            options.key,
+            options.kernel or results / "maker" / "kernel.json",
+            options.userland or results / "userland" / userland / "userland.json",
+            options.core or CORE,
+            output.parent,
+        )
+    except filesystem.Refused as error:
+        _or_unavailable(config, options, output, f"image {options.key}", error, outcome="unsupported")
+        whole.write(output.with_name("image.fsimg"), b"")
 
 
 def _ops(options: argparse.Namespace) -> None:
@@ -348,9 +352,8 @@ def _make_inputs(config: Config, runs: list[plans.Run]) -> None:
         needed["ops", key] = results / "ops" / f"{key}.ops"
     for (command, *names), place in needed.items():
         if not place.exists() or "unavailable" in place.read_bytes()[:1000].decode(errors="replace"):
-            status = main([command, *names, *given])
-            if status:
-                raise MachineError(f"`fsexp {command} {' '.join(names)}` failed; see above")
+            options = _parser().parse_args([command, *names, *given])
+            options.command(options)
 
 
 def _native(options: argparse.Namespace) -> int:

@@ -5,8 +5,10 @@ The models below are the only description of the format; `schema()` gives them a
 
 from __future__ import annotations
 
+import datetime
 import difflib
 import json
+import os
 import re
 import unicodedata
 from datetime import date
@@ -45,15 +47,30 @@ __all__ = [
 ]
 
 
+# More replicates than this are a slip of the finger: each is a boot.
+SEEDS_MAX = 100_000
+# What a kernel takes on x86, its NUL included (COMMAND_LINE_SIZE, arch/x86/include/asm/setup.h).
+COMMAND_LINE_BYTES = 2048
+# Deeper or larger than any study, and far from where Python's recursion ends.
+_DEPTH_MAX = 50
+_VALUES_MAX = 1_000_000
+
+
 def _label(value: object) -> object:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if isinstance(value, bool):
+        raise ValueError("a name such as on, off, yes, no, true, false is read as a truth value: write it in quotes")
+    if isinstance(value, (int, float)):
         raise ValueError(f"the name {value} is read as a number by YAML: write it in quotes")
+    if isinstance(value, datetime.date):
+        raise ValueError(f"the name {value} is read as a date by YAML: write it in quotes")
+    if value is None:
+        raise ValueError("a name that is empty, null or ~ is read as no value: write it in quotes, or give one")
     if not isinstance(value, str):
-        return value
+        raise ValueError("a name must be text")
     if not value.strip():
         raise ValueError("a name must not be empty")
-    if any(unicodedata.category(c) == "Cc" for c in value):
-        raise ValueError("a name must not contain control characters")
+    if _breaks(value):
+        raise ValueError(f"the name {shown(value)} has a line break or another control character")
     if len(value) > 200:
         raise ValueError(f"the name is {len(value)} characters long; 200 is the most")
     # Both Unicode forms of "é" are one name: two levels that look alike would be two rows of one label.
@@ -63,16 +80,73 @@ def _label(value: object) -> object:
 Label = Annotated[str, BeforeValidator(_label)]
 
 
+def _breaks(value: str) -> bool:
+    """Whether the text has control characters, or others that end a line."""
+    return any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in value)
+
+
+def shown(value: object) -> str:
+    """A value as JSON for a sentence of one line, characters that can't be seen as escapes."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
+
+
 def _one_field(value: str) -> str:
     # The guest's set-up file separates fields by tabs and directives by line feeds.
-    if any(unicodedata.category(c) == "Cc" for c in value):
+    if _breaks(value):
         raise ValueError("must not contain tabs, line feeds or other control characters")
     return value
 
 
+def _said(value: str) -> str:
+    if not value.strip():
+        raise ValueError("must not be empty")
+    return value
+
+
+def _folder(value: str) -> str:
+    _said(_one_field(value))
+    if value.startswith("~"):
+        raise ValueError(f"must be written out: '~' means nothing here (it is {shown(value)})")
+    if set(value) & set("{}"):
+        raise ValueError(f"must not have braces, by which Snakemake marks wildcards (it is {shown(value)})")
+    # Everything in it is fsexp's: a folder that holds the checkout, or all there is, would be mixed with it.
+    if _holds(value, str(Path.cwd())):
+        raise ValueError(f"must be a folder of its own, not this one or one around it (it is {shown(value)})")
+    return value
+
+
+def _holds(folder: str, other: str) -> bool:
+    """Whether `other` is the folder or lies below it."""
+    paths = [os.path.realpath(path) for path in (folder, other)]
+    return os.path.commonpath(paths) == paths[0]
+
+
 Text = Annotated[str, AfterValidator(_one_field)]
-Package = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]
-Suite = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9./-]*$")]
+# Text for people.
+Said = Annotated[str, AfterValidator(_said)]
+Folder = Annotated[str, AfterValidator(_folder)]
+_PACKAGE = r"^[a-z0-9][a-z0-9+.-]+$"
+_SUITE = r"^[a-z0-9][a-z0-9./-]*$"
+# apt's ways to an archive that a URL can name: sources.list(5), apt-transport-mirror(1).
+_MIRROR = (
+    r"^((tor\+|mirror\+)?(https?|ftp)://[A-Za-z0-9][^\s/\"'\[\]]*(/[^\s\"'\[\]]*)?"
+    r"|(mirror\+)?(file|copy):/[^\s\"'\[\]]*)$"
+)
+# With a version, since "pc" is another machine with each QEMU.
+_MACHINE = r"^pc-(i440fx|q35)-[0-9]+(\.[0-9]+)+$"
+# The pattern of a text -> what it stands for, in words.
+_FORMS = {
+    _PACKAGE: "must be the name of a Debian package: small letters, digits, '+', '.' and '-'",
+    _SUITE: "must be the name of a Debian suite, as bookworm or trixie-backports",
+    _MIRROR: "must be the URL of a Debian mirror, as http://mirror.example.org/debian",
+    _MACHINE: "must be one of QEMU's machine types with its version, as pc-i440fx-7.2",
+}
+Package = Annotated[str, Field(pattern=_PACKAGE)]
+Suite = Annotated[str, Field(pattern=_SUITE)]
+Mirror = Annotated[str, Field(pattern=_MIRROR)]
+MachineType = Annotated[str, Field(pattern=_MACHINE)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 def _release(value: object) -> object:
@@ -275,7 +349,7 @@ class Machine(_Strict):
     memory_mib: Annotated[int, Field(ge=256, le=65536)] = 1024
     shift: Annotated[int, Field(ge=0, le=10)] = 0
     cpu: Text = "Nehalem"
-    type: Text = "pc-i440fx-7.2"
+    type: MachineType = "pc-i440fx-7.2"
     epoch_s: Annotated[int, Field(ge=0, le=2**32 - 1)] = 1330473600
     kernel_arguments: Text = ""
 
@@ -283,24 +357,43 @@ class Machine(_Strict):
 class Limits(_Strict):
     """When a guest is given up, in seconds of the host, and how often the machine's own failures are tried again."""
 
-    hang_s: Annotated[float, Field(gt=0)] = 300.0
-    timeout_s: Annotated[float, Field(gt=0)] = 3600.0
+    hang_s: Seconds = 300.0
+    timeout_s: Seconds = 3600.0
     attempts: Annotated[int, Field(ge=1, le=10)] = 2
+
+    @model_validator(mode="before")
+    @classmethod
+    def _hang_within_timeout(cls, data: Any) -> Any:
+        """Without a word about one, the other one holds."""
+        if not isinstance(data, dict) or not {"hang_s", "timeout_s"} & set(data):
+            return data
+        defaults = {name: field.default for name, field in cls.model_fields.items() if name not in data}
+        whole = defaults | data
+        given = [value for value in (whole["hang_s"], whole["timeout_s"]) if isinstance(value, int | float)]
+        if len(given) < 2 or not given[0] > given[1]:
+            return data
+        if "timeout_s" not in data:
+            return data | {"timeout_s": float(given[0])}
+        if "hang_s" not in data:
+            return data | {"hang_s": float(given[1])}
+        raise ValueError(
+            f"hang_s is {given[0]:g} and timeout_s {given[1]:g}: the whole run must be given as long at least"
+        )
 
 
 class Figure(_Strict):
     """One published number."""
 
-    phase: str
+    phase: Said
     filesystem: Label
-    elapsed_s: Annotated[float, Field(gt=0)]
+    elapsed_s: Seconds
 
 
 class Published(_Strict):
     """Figures somebody published for this experiment."""
 
-    source: str
-    date: str
+    source: Said
+    date: Said
     scale: dict[str, int]
     figures: list[Figure]
     note: str = ""
@@ -312,17 +405,21 @@ def _seeds(value: object) -> object:
     if isinstance(value, int):
         if value < 1:
             raise ValueError(f"{value} seeds: at least one is needed")
+        if value > SEEDS_MAX:
+            raise ValueError(f"{value} seeds: {SEEDS_MAX} is the most")
         return list(range(1, value + 1))
     if not isinstance(value, list):
         raise ValueError("must be a number of seeds or a list of them")
+    if len(value) > SEEDS_MAX:
+        raise ValueError(f"{len(value)} seeds: {SEEDS_MAX} is the most")
     return value
 
 
 class Experiment(_Strict):
     """A question: a workload, the factors it is crossed with, and what was published about it."""
 
-    title: str
-    question: str
+    title: Said
+    question: Said
     workload: dict[str, Any]
     kernels: Annotated[list[Label], Field(min_length=1)]
     filesystems: Annotated[list[Label], Field(min_length=1)]
@@ -337,11 +434,11 @@ class Experiment(_Strict):
 class Config(_Strict):
     """The whole configuration."""
 
-    title: str = "Filesystems and kernels compared"
-    results: Annotated[str, Field(min_length=1)] = "results"
-    cache: Annotated[str, Field(min_length=1)] = "cache"
+    title: Said = "Filesystems and kernels compared"
+    results: Folder = "results"
+    cache: Folder = "cache"
     clock: Literal["virtual"] = "virtual"
-    mirror: Text | None = None
+    mirror: Mirror | None = None
     snapshot_mirror: Annotated[Text, AfterValidator(_address_template)] = apt.SNAPSHOTS
     strict: bool = False
     machine: Machine = Machine()
@@ -402,23 +499,73 @@ def resolve(data: dict[str, Any]) -> Config:
 def read(path: Path) -> dict[str, Any]:
     """One YAML or JSON file as a mapping, with keys that stand twice refused."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         raise UserError(f"there is no configuration file {path}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"the configuration file {path} can't be read: {error}") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"the configuration file {path} is not UTF-8 text: byte {error.start} is not") from None
+    except OSError as error:
+        raise UserError(f"the configuration file {path} can't be read: {error.strerror}") from None
     try:
-        data = json.loads(text) if text.lstrip().startswith("{") else yaml.load(text, _OnceLoader)
-    except (yaml.YAMLError, json.JSONDecodeError) as error:
-        where = getattr(error, "problem_mark", None)
-        place = f", line {where.line + 1}" if where else ""
-        problem = getattr(error, "problem", None) or str(error)
-        raise UserError(f"{path}{place}: {problem}") from None
+        data = _parse(text)
+    except yaml.MarkedYAMLError as error:
+        place = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise UserError(f"{path}{place}: {error.problem or error.context}") from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, text.find(chr(error.character))) + 1
+        raise UserError(f"{path}, line {line}: the character U+{error.character:04X} can't stand in YAML") from None
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}, line {error.lineno}: this is not JSON: {error.msg}") from None
+    except RecursionError:
+        raise UserError(f"{path}: {_TOO_DEEP}") from None
+    except ValueError as error:  # a date such as 2024-02-31, a number of many digits
+        raise UserError(f"{path}: a value can't be read: {error}") from None
     if data is None:
         return {}
     if not isinstance(data, dict):
         raise UserError(f"{path}: the configuration must be a mapping of keys to values")
+    problem = _unusable(data)
+    if problem:
+        raise UserError(f"{path}: {problem}")
     return data
+
+
+def _parse(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=_once) if text.lstrip().startswith("{") else yaml.load(text, _OnceLoader)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise yaml.MarkedYAMLError(problem=f"'{twice}' stands twice; give one of them another name")
+    return found
+
+
+_TOO_DEEP = "values are nested too deeply"
+
+
+def _unusable(data: Any) -> str:
+    """What makes the values unfit for any file or command, in a clause; empty when nothing does."""
+    waiting = [(data, 0)]
+    for _ in range(_VALUES_MAX):
+        if not waiting:
+            return ""
+        value, depth = waiting.pop()
+        if depth > _DEPTH_MAX:  # a YAML anchor that holds itself, too
+            return _TOO_DEEP
+        if isinstance(value, dict):
+            waiting += [(part, depth + 1) for pair in value.items() for part in pair]
+        elif isinstance(value, list):
+            waiting += [(part, depth + 1) for part in value]
+        elif isinstance(value, str) and ("\0" in value or (not value.isascii() and _not_utf8(value))):
+            return f"the text {shown(value[:60])} has a character that no file can hold"
+    return "there are too many values"
+
+
+def _not_utf8(value: str) -> bool:
+    return any("\ud800" <= c <= "\udfff" for c in value)
 
 
 def snapshot(config: Config, folder: Path) -> Path:
@@ -438,6 +585,10 @@ def _mapping(loader: _OnceLoader, node: yaml.MappingNode) -> dict[Any, Any]:
     seen = set()
     for key_node, _ in node.value:
         key = loader.construct_object(key_node, deep=True)
+        if isinstance(key, (list, dict)):
+            raise yaml.constructor.ConstructorError(
+                None, None, "a key must be text, and this one is a list or a mapping", key_node.start_mark
+            )
         if key_node.tag != "tag:yaml.org,2002:merge" and str(key) in seen:
             raise yaml.constructor.ConstructorError(
                 None, None, f"'{key}' stands twice; give one of them another name", key_node.start_mark
@@ -462,10 +613,20 @@ def _merge(into: dict[str, Any], other: dict[str, Any]) -> None:
 
 def validate(data: dict[str, Any]) -> Config:
     """A mapping as a Config. Raises UserError with the first thing that is wrong, its path and what to do."""
+    problem = _unusable(data)
+    if problem:
+        raise UserError(f"the configuration: {problem}")
     try:
         config = Config.model_validate(data)
     except ValidationError as error:
         raise UserError(_sentence(error)) from None
+    for name, other in (("results", "cache"), ("cache", "results")):
+        folders = getattr(config, name), getattr(config, other)
+        if _holds(*folders):
+            raise UserError(
+                f"{other}: must not be in the folder of {name}, which may be removed without it "
+                f"({other} is {shown(folders[1])}, {name} is {shown(folders[0])})"
+            )
     for name, filesystem in config.filesystems.items():
         problem = formats.problem(filesystem.type, filesystem.disk_mib)
         if problem:
@@ -483,7 +644,39 @@ def validate(data: dict[str, Any]) -> Config:
         if len(set(experiment.seeds)) != len(experiment.seeds):
             raise UserError(f"{path}.seeds: a seed stands twice, which would measure nothing new")
         _check_workload(experiment, path)
+        _check_published(experiment, path)
+    _check_command_line(config)
     return config
+
+
+def _check_command_line(config: Config) -> None:
+    if not config.machine.kernel_arguments:
+        return
+    from fsexp.vm import domain  # Jinja takes its time
+
+    largest_kib = max(one.disk_mib for one in config.filesystems.values()) * 1024
+    whole_line = domain.command_line(config.machine.model_dump(), largest_kib)
+    over = len(whole_line.encode()) + 1 - COMMAND_LINE_BYTES
+    if over > 0:
+        raise UserError(
+            f"machine.kernel_arguments: the kernel's command line would be {over} bytes too long: it takes "
+            f"{COMMAND_LINE_BYTES - 1}, fsexp's own arguments among them"
+        )
+
+
+def _check_published(experiment: Experiment, path: str) -> None:
+    for index, published in enumerate(experiment.published):
+        seen = set()
+        for figure in published.figures:
+            where = f"{path}.published.{index}"
+            if figure.filesystem not in experiment.filesystems:
+                raise UserError(
+                    f"{where}: the experiment has no filesystem '{figure.filesystem}'"
+                    f"{_nearest(figure.filesystem, experiment.filesystems)}"
+                )
+            if (figure.phase, figure.filesystem) in seen:
+                raise UserError(f"{where}: two figures are of the phase '{figure.phase}' on '{figure.filesystem}'")
+            seen.add((figure.phase, figure.filesystem))
 
 
 def _check_workload(experiment: Experiment, path: str) -> None:
@@ -506,7 +699,7 @@ def _check_workload(experiment: Experiment, path: str) -> None:
 
 def _nearest(word: str, known: Any) -> str:
     names = [str(name) for name in known]
-    close = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(word, names, n=1)
     if close:
         return f"; did you mean '{close[0]}'?"
     return f"; known are {', '.join(names)}"
@@ -519,6 +712,7 @@ _PLAIN = {
     "int_type": "must be a whole number",
     "int_from_float": "must be a whole number",
     "float_type": "must be a number",
+    "finite_number": "must be a number that ends",
     "bool_type": "must be true or false",
     "list_type": "must be a list",
     "dict_type": "must be a mapping of keys to values",
@@ -530,28 +724,56 @@ _PLAIN = {
 def _sentence(error: ValidationError, above: str = "") -> str:
     # A misspelt key makes two errors, an unknown key and a missing one: the first says more.
     first = min(error.errors(), key=lambda item: item["type"] != "extra_forbidden")
-    # A key's own fault is reported under "[key]", a union's under the member's name: neither is in the file.
-    location = [above] if above else []
-    location += [str(part) for part in first["loc"] if not _is_member(part)]
+    # Of a union's members the one that got furthest says more.
+    place = _place(first)
+    first = max(
+        (item for item in error.errors() if _place(item)[: len(place)] == place),
+        key=lambda item: (item["type"] == first["type"] == "extra_forbidden", len(_place(item))),
+    )
+    location = ([above] if above else []) + _place(first)
     if first["type"] == "extra_forbidden":
         parent = ".".join(location[:-1])
         where = f"{parent}: " if parent else ""
         return f"{where}no such key '{location[-1]}'{_nearest(location[-1], _fields(error, first))}"
     path = ".".join(location) or "the configuration"
     value = first.get("input")
-    shown = f" (it is {json.dumps(value, ensure_ascii=False)})" if isinstance(value, (str, int, float)) else ""
     if first["type"] == "literal_error":
         expected = re.findall(r"'([^']*)'", first["ctx"]["expected"])
-        return f"{path}: no such value '{value}'{_nearest(str(value), expected)}"
+        if not isinstance(value, str):
+            return f"{path}: must be one of {', '.join(expected)}{_it_is(value)}"
+        return f"{path}: no such value {_quoted(value)}{_nearest(value, expected)}"
     if first["type"] == "value_error":
         return f"{path}: {first['ctx']['error']}"
     plain = _PLAIN.get(first["type"])
+    if first["type"] == "string_pattern_mismatch":
+        plain = _FORMS.get(first["ctx"]["pattern"])
+    if first["type"] == "string_type" and isinstance(value, int | float | datetime.date):
+        plain = "must be text: write it in quotes"
     if plain is None:
         message = first["msg"]
         plain = message[:1].lower() + message[1:]
         plain = plain.removeprefix("input should ").removeprefix("string should ")
         plain = plain if plain.startswith("must") else f"must {plain}"
-    return f"{path}: {plain}{'' if first['type'] == 'missing' else shown}"
+    return f"{path}: {plain}{'' if first['type'] == 'missing' else _it_is(value)}"
+
+
+def _it_is(value: object) -> str:
+    if value is None:
+        return " (it is empty)"
+    return f" (it is {shown(value)})" if isinstance(value, str | int | float | datetime.date) else ""
+
+
+def _quoted(text: str) -> str:
+    return f"'{shown(text)[1:-1]}'"
+
+
+def _place(item: Any) -> list[str]:
+    """Where an error is, by the keys in the file."""
+    parts = list(item["loc"])
+    # A key's own fault is reported under the key and "[key]", a union's under the member's name: neither helps.
+    if parts and parts[-1] == "[key]":
+        parts = parts[:-2]
+    return [shown(str(part))[1:-1] for part in parts if not _is_member(part)]
 
 
 def _is_member(part: object) -> bool:

@@ -48,11 +48,9 @@ def render(plan_path: Path, tables: Path, results: Path, output: Path) -> None:
     plan = table.load_plan(plan_path)
     used_clock = clock(plan["study"].get("clock"))
     rows = {name: table.rows(table.read(tables, name)) for name in table.COLUMNS}
-    by_folder = {row["folder"]: row for row in rows["runs"]}
-    runs = [by_folder.get(one["folder"]) or _untabled(plan, one) for one in plan["runs"]]
     link = _Links(results, tables, output)
     machine = provenance.Machine()
-    listed = _listed_runs(plan, runs, results, link, machine)
+    runs = _listed_runs(plan, rows["runs"], results, link, machine)
     page = {
         "title": plan["study"].get("title") or "Results",
         "clock": used_clock,
@@ -62,9 +60,10 @@ def render(plan_path: Path, tables: Path, results: Path, output: Path) -> None:
             _experiment(number, name, plan, runs, rows, used_clock)
             for number, name in enumerate(plan["experiments"], 1)
         ],
-        "failures": [run for run in listed if run["outcome"] not in ("ok", "missing")],
+        "failures": [run for run in runs if run["outcome"] not in ("ok", "missing")],
         "missing": _missing(runs),
-        "listed": _by_experiment(plan, listed),
+        "listed": _by_experiment(plan, runs),
+        "warned": _warned(runs),
         "machine": machine,
         "kernels": provenance.kernels(results, runs),
         "images": provenance.images(results, runs),
@@ -137,11 +136,11 @@ def _address(*parts: str) -> str:
     return quote("/".join(part.replace(os.sep, "/") for part in parts), safe="/,=+")
 
 
-def _untabled(plan: dict, planned: dict) -> dict:
+def _untabled(plan: dict, planned: dict, reason: str = "the tables were made before the plan") -> dict:
     row = dict.fromkeys(column.name for column in table.columns(plan)["runs"])
     row |= planned["levels"]
     row |= {name: planned[name] for name in ("experiment", "seed", "folder")}
-    return row | {"outcome": "missing", "reason": "the tables were made before the plan"}
+    return row | {"outcome": "missing", "reason": reason}
 
 
 def _counts(runs: list[dict]) -> list[dict]:
@@ -156,11 +155,28 @@ def _cell_name(experiment: dict, levels: dict) -> str:
     return ", ".join(str(levels[name]) for name in experiment["factors"] if name != "kernel")
 
 
-def _listed_runs(plan: dict, runs: list[dict], results: Path, link: _Links, machine: provenance.Machine) -> list[dict]:
-    """Every run as the page shows it; on the way `machine` takes in what each run says of it."""
+def _current(plan: dict, planned: dict, row: dict | None, found: table.Run) -> dict:
+    """A run's row of the tables, or, where its folder says otherwise by now, why it gives no figure."""
+    if row is None:
+        return _untabled(plan, planned)
+    if found.row["outcome"] == "missing" and row["outcome"] != "missing":
+        gone = found.row["reason"] == table.NOT_RUN
+        return found.row | {"reason": table.GONE if gone else found.row["reason"]}
+    if row["outcome"] == "ok" and found.row["outcome"] != "ok":
+        return found.row
+    if row["outcome"] == "ok" and found.row["identity"] != row["identity"]:
+        return _untabled(plan, planned, "the tables were made before this result")
+    return row
+
+
+def _listed_runs(plan: dict, rows: list[dict], results: Path, link: _Links, machine: provenance.Machine) -> list[dict]:
+    """Every planned run: its row and what the page shows beside; `machine` takes in what each says of it."""
     listed, consoles = [], 0
-    for number, (planned, row) in enumerate(zip(plan["runs"], runs, strict=True), 1):
-        document = table.load_run(plan, planned, results).document
+    by_folder = {row["folder"]: row for row in rows}
+    for number, planned in enumerate(plan["runs"], 1):
+        found = table.load_run(plan, planned, results)
+        row = _current(plan, planned, by_folder.get(planned["folder"]), found)
+        document = found.document
         if document:
             machine.add(document, row["folder"])
         run = row | {
@@ -168,6 +184,7 @@ def _listed_runs(plan: dict, runs: list[dict], results: Path, link: _Links, mach
             "column": _cell_name(plan["experiments"][row["experiment"]], row),
             "links": link.run(row["folder"]),
             "repeat": document.get("repeat"),
+            "warning": next(map(str, document.get("warnings") or []), ""),
             "console": None,
             "console_left_out": False,
         }
@@ -185,6 +202,15 @@ def _missing(runs: list[dict]) -> list[dict]:
     found = Counter((row["experiment"], row["reason"]) for row in runs if row["outcome"] == "missing")
     return [
         {"experiment": experiment, "reason": reason, "runs": number} for (experiment, reason), number in found.items()
+    ]
+
+
+def _warned(runs: list[dict]) -> list[dict]:
+    """Cells whose kernels warned, one entry for each first warning, with the number of runs."""
+    found = Counter((run["experiment"], run["kernel"], run["column"], run["warning"]) for run in runs if run["warning"])
+    return [
+        dict(zip(("experiment", "kernel", "column", "warning"), key, strict=True)) | {"runs": number}
+        for key, number in found.items()
     ]
 
 

@@ -86,25 +86,30 @@ def make(config: Config, one: plan.Run, inputs: Inputs, output: Path, again: boo
     if "unavailable" in description:
         result = _without_boot(description.get("outcome", "no-kernel"), description["unavailable"])
         return _deliver(result, None, labels, output)
+    image = guest.read_image(inputs.image)
+    if "unavailable" in image:
+        result = _without_boot(image.get("outcome", "unsupported"), image["unavailable"], description.get("release"))
+        return _deliver(result, None, labels, output)
     try:
         booting = prepare(config, one, inputs)
     except (ModuleMissing, formats.Unsupported) as error:
         result = _without_boot("unsupported", str(error), description.get("release"))
         return _deliver(result, None, labels, output)
     store = Path(config.cache) / "runs" / booting.identity
-    if again or not (store / "result.json").exists():
+    stored = _stored(store)
+    if again or stored is None:
         result, files = _attempts(config, booting)
         try:
             result |= _provenance(config, one, inputs, booting)
-            if again and (store / "result.json").exists():
-                _compare(json.loads((store / "result.json").read_text()), result, store)
+            if stored is not None:
+                _compare(stored, result, store)
             if result["ended"] == "power-off" and result["outcome"] != "infrastructure":
                 _keep(result, files, store)
             _deliver(result, files, labels, output)
         finally:
             shutil.rmtree(files)
     else:
-        result = json.loads((store / "result.json").read_text(encoding="utf-8"))
+        result = stored
         _deliver(result, store, labels, output)
     if result["outcome"] == "infrastructure":
         raise MachineError(f"{one.folder}: {result['reason']}; the console is {output}/console.log")
@@ -115,10 +120,13 @@ def prepare(config: Config, one: plan.Run, inputs: Inputs) -> Booting:
     """The run's guest, described. Raises ModuleMissing or Unsupported where the kernel can't do what the run needs."""
     kernel = guest.read_kernel(inputs.kernel)
     filesystem = config.filesystems[one.filesystem]
-    _check_format(kernel, inputs.image)
+    image = guest.read_image(inputs.image)
+    if "unavailable" in image:
+        raise UserError(f"the image of {one.filesystem} can't be made: {image['unavailable']}")
+    _check_format(kernel, image)
     made = Guest(kernel, inputs.core)
     made.disk(filesystem.disk_mib)
-    made.image(_beside(inputs.image, "image.fsimg"))
+    made.image(inputs.image.with_name("image.fsimg"), image["digest"])
     made.mount(filesystem.type, filesystem.mount)
     made.ops(inputs.ops)
     made.umount()
@@ -132,19 +140,12 @@ def prepare(config: Config, one: plan.Run, inputs: Inputs) -> Booting:
     )
 
 
-def _check_format(kernel: guest.Kernel, image: Path) -> None:
+def _check_format(kernel: guest.Kernel, image: dict[str, Any]) -> None:
     """What planning could not check, since a kernel's version and configuration show only now."""
-    made = json.loads(image.read_text(encoding="utf-8"))
     release = kernel.description["release"]
-    configuration = (kernel.folder / kernel.description["config"]["file"]).read_text(encoding="utf-8", errors="replace")
-    formats.check_kernel(made["filesystem"], made.get("features", ()), release, version.parse(release), configuration)
-
-
-def _beside(description: Path, name: str) -> Path:
-    path = description.with_name(name)
-    if not path.exists():
-        raise UserError(f"there is no {path}; `fsexp image` makes it")
-    return path
+    file = kernel.description["config"]["file"]
+    configuration = (kernel.folder / file).read_text(encoding="utf-8", errors="replace") if file else None
+    formats.check_kernel(image["filesystem"], image.get("features", ()), release, version.parse(release), configuration)
 
 
 def start(config: Config, booting: Booting, export: Path | None = None) -> tuple[dict[str, Any], Path]:
@@ -217,11 +218,10 @@ def _attempts(config: Config, booting: Booting) -> tuple[dict[str, Any], Path]:
 
 def _provenance(config: Config, one: plan.Run, inputs: Inputs, booting: Booting) -> dict[str, Any]:
     _, parameters = plan.workload_of(config.experiments[one.experiment])
-    image = json.loads(inputs.image.read_text(encoding="utf-8"))
     return {
         "inputs": {
             "kernel": booting.kernel.description["digest"],
-            "image": image["digest"],
+            "image": guest.read_image(inputs.image)["digest"],
             "ops": digest.of_file(inputs.ops),
             "core": digest.of_file(inputs.core),
             "initramfs": digest.of_bytes(booting.initramfs),
@@ -240,6 +240,21 @@ def _without_boot(word: str, reason: str, release: str | None = None) -> dict[st
         **nothing, "outcome": word, "reason": reason, "release": release,
         "inputs": {}, "parameters": {}, "qemu_argv": [], "records": [],
     }  # fmt: skip
+
+
+def _stored(store: Path) -> dict[str, Any] | None:
+    """The run that the cache keeps there, or None. Raises UserError where it is damaged."""
+    if not store.exists():
+        return None
+    try:
+        result = json.loads((store / "result.json").read_text(encoding="utf-8"))
+        good = result["outcome"] in outcome.MADE and isinstance(result["records"], list)
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        good = False
+    absent = [name for name in FILES if not (store / name).exists()]
+    if not good or absent:
+        raise UserError(f"the run kept in {store} is damaged; remove that folder, and the run is booted again")
+    return result
 
 
 def _compare(stored: dict[str, Any], fresh: dict[str, Any], store: Path) -> None:
@@ -269,7 +284,9 @@ def _deliver(result: dict[str, Any], files: Path | None, labels: dict[str, Any],
     _made(output)
     (output / "run.json").unlink(missing_ok=True)
     _fill(output, files)
-    description = labels | result
+    # Not out of the result: one that was kept by an older version has none.
+    warnings = None if files is None else outcome.warnings((output / "console.log").read_bytes())
+    description = labels | result | {"warnings": warnings}
     whole.write_json(output / "run.json", description)
     return description
 

@@ -8,18 +8,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fsexp.errors import UserError
+from fsexp.table import GONE
+
+_NEEDED = {"experiment", "kernel", "filesystem", "outcome", "reason", "folder"}
 
 
 def lines(results: Path) -> Iterator[str]:
     """The counts of outcomes, each cell that gave no figure with its reason, and where the report is.
 
-    Reads the table of runs. Raises UserError where there is none.
+    Reads the table of runs; a run whose result is gone since counts as missing. Raises UserError where there is no
+    table, or it is not one.
     """
-    try:
-        with (results / "tables" / "runs.csv").open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
-    except FileNotFoundError:
-        raise UserError(f"there is no table of runs in {results}; `snakemake all` makes it") from None
+    path = results / "tables" / "runs.csv"
+    rows = _rows(path, results)
+    for row in rows:
+        if row["outcome"] != "missing" and not (results / row["folder"] / "run.json").exists():
+            row |= {"outcome": "missing", "reason": GONE}
     counts = Counter(row["outcome"] for row in rows)
     yield f"{len(rows)} runs: " + ", ".join(f"{number} {word}" for word, number in counts.most_common())
     reasons = Counter(
@@ -29,4 +33,21 @@ def lines(results: Path) -> Iterator[str]:
     )
     for (experiment, kernel, filesystem, outcome, reason), number in reasons.items():
         yield f"  {experiment}: {kernel}, {filesystem}: {number} {outcome}: {reason}"
+    warned = sum(row.get("warnings") not in (None, "", "0") for row in rows)
+    if warned:
+        yield f"  warnings of the kernel in {warned} {'run' if warned == 1 else 'runs'}; {path.name} counts them"
     yield f"report: {results / 'report' / 'index.html'}"
+
+
+def _rows(path: Path, results: Path) -> list[dict[str, str]]:
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            fields, rows = set(reader.fieldnames or ()), list(reader)
+    except FileNotFoundError:
+        raise UserError(f"there is no table of runs in {results}; `snakemake all` makes it") from None
+    except (csv.Error, UnicodeDecodeError):
+        fields, rows = set(), []
+    if not fields.issuperset(_NEEDED) or any(None in row.values() for row in rows):
+        raise UserError(f"{path} is no table of runs; remove it, and `snakemake all` makes it again")
+    return rows

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from fsexp import whole
 from fsexp.errors import UserError
+from fsexp.vm import outcome
 
 if TYPE_CHECKING:
     import pandas
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 # pandas and pyarrow are imported where they are used: importing them takes longer than most commands do.
 
 FORMAT = 1
+NOT_RUN = "not run yet"
+# Why a run that the tables have is missing now.
+GONE = "its run.json is gone since the tables were made; `snakemake all` makes it again"
 FACTORS_ALWAYS = ("kernel", "filesystem")
 INT64_LIMIT = 2**63
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -67,6 +71,7 @@ COLUMNS = {
         Column("wall_s", "float64", "s", "real time of the run on the host"),
         Column("boot_wall_s", "float64", "s", "real time from the start to the first record"),
         _text("folder", "folder of the run, relative to the results folder"),
+        _count("warnings", "1", "warnings on the kernel's console; empty when the run was not booted"),
     ),
     "phases": (
         _text("phase", "name of the timed part of the workload"),
@@ -179,7 +184,8 @@ def load_run(plan: dict, planned: dict, results: Path) -> Run:
     """What became of a planned run. Never raises for what is in its folder.
 
     A run.json that cannot be used gives the outcome `infrastructure` and a reason that names the
-    file; one of another run gives `missing`, as does none at all.
+    file; one that says `ok` without all its records, `no-result`; one of another run gives
+    `missing`, as does none at all.
     """
     name = f"{planned['folder']}/run.json"
     key = {"experiment": planned["experiment"]}
@@ -194,7 +200,7 @@ def load_run(plan: dict, planned: dict, results: Path) -> Run:
     try:
         document = read_json(results / name)
     except (FileNotFoundError, NotADirectoryError):
-        return without_result("missing", "not run yet")
+        return without_result("missing", NOT_RUN)
     except OSError as error:
         return without_result("infrastructure", f"{name}: {error.strerror}")
     except ValueError as error:
@@ -209,6 +215,10 @@ def load_run(plan: dict, planned: dict, results: Path) -> Run:
         ok = row["outcome"] == "ok"
         phases = _record_rows(document, "phases", "phase") if ok else []
         space = _record_rows(document, "space", "space") if ok else []
+        lost = _lost(document, plan["experiments"][planned["experiment"]]["phases"]) if ok else ""
+        if lost:
+            row |= {"outcome": "no-result", "reason": f"{name}: {lost}"}
+            phases, space = [], []
     except _Malformed as error:
         return without_result("infrastructure", f"{name}: {error}")
     return Run(planned, document, row, [key | p for p in phases], [key | s for s in space])
@@ -295,9 +305,10 @@ def _run_row(document: dict) -> dict:
         "identity": _member(document, "identity", str),
         "wall_s": _seconds(document, "wall_s"),
         "boot_wall_s": _seconds(document, "boot_wall_s"),
+        "warnings": None if (warnings := _member(document, "warnings", list)) is None else len(warnings),
     }
-    if not row["outcome"]:
-        raise _Malformed("outcome is empty")
+    if row["outcome"] not in outcome.MADE:
+        raise _Malformed(f"there is no outcome {row['outcome']!r}")
     for kind in ("kernel", "image", "ops", "core", "machine"):
         row[f"{kind}_digest"] = _member(inputs, kind, str)
     return row
@@ -323,18 +334,38 @@ def _seconds(document: dict, name: str) -> float | None:
     return seconds
 
 
+def _records(document: dict) -> list[dict]:
+    records = document.get("records")
+    if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
+        raise _Malformed("records is missing or of another type")
+    return records
+
+
+def _lost(document: dict, phases: list[str]) -> str:
+    """What of a good run's records is not there; empty when all are, from the first to the guest's own end."""
+    records = _records(document)
+    if not records:
+        return "it has no records"
+    for number, record in enumerate(records):
+        if record.get("seq") != number:
+            return f"record {number} is numbered {record.get('seq')!r}: one was lost, repeated or moved"
+    end = records[-1]
+    if end.get("type") != "end" or end.get("status") != "ok" or end.get("records") != len(records):
+        return f"its records are cut: number {len(records) - 1} is not the end of a good run"
+    timed = {record.get("name") for record in records if record.get("type") == "phase"}
+    absent = [phase for phase in phases if phase not in timed]
+    return f"no record of the phase {absent[0]}" if absent else ""
+
+
 def _record_rows(document: dict, table: str, kind: str) -> list[dict]:
     """A table's columns out of the records of one type, checked.
 
     A value out of range, or a name that comes twice, makes the whole run unusable: a figure that
     might be another one's is worse than none.
     """
-    records = document.get("records")
-    if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
-        raise _Malformed("records is missing or of another type")
     name_of = {"phases": "name", "space": "phase"}[table]
     rows, seen = [], set()
-    for record in records:
+    for record in _records(document):
         if record.get("type") != kind:
             continue
         name = record.get(name_of)

@@ -11,7 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from fsexp.errors import MachineError
+from fsexp.errors import MachineError, UserError
+
+
+class NotOurs(UserError):
+    """A folder that would be replaced holds what was not made here."""
+
+
+# In each folder that `folder` made: the names of what is ours there.
+MARKER = ".fsexp.json"
 
 
 def write(path: Path, content: bytes | str) -> None:
@@ -56,18 +64,41 @@ def _umask() -> int:
 def folder(output: Path) -> Iterator[Path]:
     """Yield an empty folder beside `output`; it takes the place of `output` when the block ends well.
 
-    After an exception the temporary folder is gone and `output` is as it was.
+    After an exception the temporary folder is gone and `output` is as it was. Raises NotOurs where `output` holds
+    anything that was not made here: nothing of another's is ever removed.
     """
-    output = Path(output)
+    output = Path(output).absolute()  # "" and "." have a name then
+    _check_ours(output)
     output.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=f".{output.name}.", suffix=".new", dir=output.parent))
+    fresh = Path(tempfile.mkdtemp(prefix=f".{output.name[:100]}.", suffix=".new", dir=output.parent))
     try:
         fresh.chmod(0o755)  # mkdtemp makes it private, but results are read by other programs
         yield fresh
+        names = sorted(path.name for path in fresh.iterdir())
+        write_json(fresh / MARKER, {"made by": "fsexp, which replaces this folder", "names": names})
+        _check_ours(output)
         _swap(fresh, output)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         raise
+
+
+def _check_ours(output: Path) -> None:
+    if not output.exists():
+        return
+    if not output.is_dir():
+        raise NotOurs(f"{output} is a file, and a folder is to be made there: remove it, or name another place")
+    try:
+        ours = {MARKER, *json.loads((output / MARKER).read_text(encoding="utf-8"))["names"]}
+    except (OSError, ValueError, LookupError, TypeError):
+        ours = set()
+    others = sorted(path.name for path in output.iterdir() if path.name not in ours)
+    if others:
+        named = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+        raise NotOurs(
+            f"{output} would be replaced as a whole, and holds what fsexp did not put there ({named}): "
+            "name a folder of its own, or remove those by hand"
+        )
 
 
 def _swap(fresh: Path, output: Path) -> None:

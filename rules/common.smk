@@ -69,6 +69,16 @@ def retry(path):
     return f"unavailable at {file.stat().st_mtime_ns}" if unavailable else ""
 
 
+def gone(_):
+    """Results of runs that were removed since the tables were made.
+
+    To Snakemake the tables look up to date without them: it asks for no file between those that a target names.
+    """
+    if not Path(RESULTS, "tables", "runs.csv").exists():
+        return []
+    return [path for folder in RUNS if not os.path.exists(path := f"{RESULTS}/{folder}/run.json")]
+
+
 wildcard_constraints:
     # Experiment, cell and seed as one: each further wildcard of 10,000 runs adds 1 s to planning.
     run="[^/]+/[^/]+/[0-9]+",

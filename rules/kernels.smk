@@ -18,7 +18,8 @@ rule kernel:
         local=lambda w: local.fingerprint(STUDY.kernels[KERNELS[w.kernel]].source()),
         retry=lambda w: retry(f"{RESULTS}/kernels/{w.kernel}/kernel.json"),
     shell:
-        "fsexp kernel {params.name:q} --jobs {threads} --output {output.description:q} 2>&1 | tee {log:q}"
+        "fsexp kernel {params.name:q} --jobs {threads} --or-unavailable"
+        " --output {output.description:q} 2>&1 | tee {log:q}"
 
 
 rule maker_kernel:
@@ -34,7 +35,7 @@ rule maker_kernel:
         source=digest.of_value([STUDY.maker.kernel.source(), STUDY.mirror]),
         retry=lambda w: retry(f"{RESULTS}/maker/kernel.json"),
     shell:
-        "fsexp kernel --maker --output {output.description:q} 2>&1 | tee {log:q}"
+        "fsexp kernel --maker --or-unavailable --output {output.description:q} 2>&1 | tee {log:q}"
 
 
 rule userland:

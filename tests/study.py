@@ -116,6 +116,7 @@ class Results:
             "release": "6.1.0-49-amd64",
             "wall_s": 9.3,
             "boot_wall_s": 4.1,
+            "warnings": [],
             "machine": MACHINE,
             "command_line": "console=ttyS0 nokaslr",
             "qemu_argv": ["qemu-system-x86_64", "-name", "a guest"],
@@ -133,15 +134,14 @@ class Results:
 
     def ok(self, kernel, filesystem, seed, elapsed_ns):
         """A run that is ok; `elapsed_ns`: phase -> ns."""
-        records = [{"seq": 0, "type": "hello", "format": 1}, space("", 100)]
+        records = [space("", 100)]
         for phase, value in elapsed_ns.items():
             records += [timed(phase, value), space(phase, 356)]
-        records.append({"seq": 9, "type": "end", "status": "ok", "records": 10})
         self.write(
             kernel,
             filesystem,
             seed,
-            self.document(kernel, filesystem, seed, "ok", None, records),
+            self.document(kernel, filesystem, seed, "ok", None, whole(records)),
         )
 
     def failed(self, kernel, filesystem, seed, outcome, reason, console=b"Linux\n"):
@@ -156,6 +156,12 @@ class Results:
         self.build()
         report.render(self.plan_path, self.tables, self.results, self.output)
         return (self.output / "index.html").read_text(encoding="utf-8")
+
+
+def whole(records):
+    """The records between the first and the last of a good run, numbered."""
+    records = [{"type": "hello", "format": 1}, *records, {"type": "end", "status": "ok", "records": len(records) + 2}]
+    return [{"seq": number, **record} for number, record in enumerate(records)]
 
 
 def timed(phase, elapsed_ns, operations=5000):

@@ -1,6 +1,7 @@
 """The configuration: what is refused, and the sentence that says so."""
 
 import copy
+import datetime
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ import yaml
 
 from fsexp import config
 from fsexp.errors import UserError
+from fsexp.vm import domain
 
 GOOD = {
     "kernels": {
@@ -29,6 +31,14 @@ GOOD = {
 }
 
 E = "experiments.create-unlink"
+
+
+def published(*figures):
+    """An entry with a figure for each (phase, filesystem)."""
+    each = [{"phase": phase, "filesystem": filesystem, "elapsed_s": 1.0} for phase, filesystem in figures]
+    return [{"source": "s", "date": "d", "scale": {}, "figures": each}]
+
+
 # (path of the key to set, its value) -> the whole sentence.
 BAD = [
     ("experimens", {}, "no such key 'experimens'; did you mean 'experiments'?"),
@@ -60,14 +70,7 @@ BAD = [
     ),
     (
         f"{E}.published",
-        [
-            {
-                "source": "s",
-                "date": "d",
-                "scale": {},
-                "figures": [{"phase": "creat", "filesystem": "x", "elapsed_s": 1.0}],
-            }
-        ],
+        published(("creat", "ext4")),
         f"{E}.published.0: no phase 'creat'; did you mean 'create'?",
     ),
     ("filesystems.ext4.type", "xt4", "filesystems.ext4.type: no such value 'xt4'; did you mean 'ext4'?"),
@@ -80,7 +83,7 @@ BAD = [
     ),
     ("kernels.newest", {"debin": {}}, "kernels.newest: no such key 'debin'; did you mean 'debian'?"),
     ("kernels.newest", {}, "kernels.newest.debian: is missing"),
-    ("kernels.newest", None, "kernels.newest: must be a mapping of keys to values"),
+    ("kernels.newest", None, "kernels.newest: must be a mapping of keys to values (it is empty)"),
     (
         "kernels.newest.debian.snapshot",
         "2024-02-30",
@@ -137,6 +140,95 @@ BAD = [
     ("kernels", {}, "kernels: must not be empty"),
     ("clock", "wal", "clock: no such value 'wal'; known are virtual"),
     ("limits", {"hang_s": 0}, "limits.hang_s: must be greater than 0 (it is 0)"),
+    ("clock", None, "clock: must be one of virtual (it is empty)"),
+    ("clock", True, "clock: must be one of virtual (it is true)"),
+    ("filesystems.ext4.type", "xfs9", "filesystems.ext4.type: no such value 'xfs9'; known are ext4, btrfs"),
+    (
+        "filesystems.ext4.format",
+        ["-b", 4096],
+        "filesystems.ext4.format.1: must be text: write it in quotes (it is 4096)",
+    ),
+    ("filesystems.ext4.mount", 1, "filesystems.ext4.mount: must be text: write it in quotes (it is 1)"),
+    ("title", None, "title: must be text (it is empty)"),
+    ("title", "", "title: must not be empty"),
+    ("title", " \n", "title: must not be empty"),
+    ("title", "a\0b", 'the configuration: the text "a\\u0000b" has a character that no file can hold'),
+    ("title", "a\ud800", 'the configuration: the text "a\\ud800" has a character that no file can hold'),
+    (f"{E}.title", "", f"{E}.title: must not be empty"),
+    (f"{E}.question", "", f"{E}.question: must not be empty"),
+    (f"{E}.seeds", 1_000_000_000, f"{E}.seeds: 1000000000 seeds: 100000 is the most"),
+    (f"{E}.seeds", list(range(100_001)), f"{E}.seeds: 100001 seeds: 100000 is the most"),
+    ("results", "", "results: must not be empty"),
+    ("results", "/", 'results: must be a folder of its own, not this one or one around it (it is "/")'),
+    ("results", ".", 'results: must be a folder of its own, not this one or one around it (it is ".")'),
+    ("results", "x/..", 'results: must be a folder of its own, not this one or one around it (it is "x/..")'),
+    ("results", "../..", 'results: must be a folder of its own, not this one or one around it (it is "../..")'),
+    ("results", "~/x", "results: must be written out: '~' means nothing here (it is \"~/x\")"),
+    ("results", "a{b}", 'results: must not have braces, by which Snakemake marks wildcards (it is "a{b}")'),
+    ("results", "a\nb", "results: must not contain tabs, line feeds or other control characters"),
+    (
+        "results",
+        "cache",
+        'cache: must not be in the folder of results, which may be removed without it (cache is "cache", '
+        'results is "cache")',
+    ),
+    (
+        "cache",
+        "results/cache",
+        'cache: must not be in the folder of results, which may be removed without it (cache is "results/cache", '
+        'results is "results")',
+    ),
+    (
+        "results",
+        "cache/results",
+        'results: must not be in the folder of cache, which may be removed without it (results is "cache/results", '
+        'cache is "cache")',
+    ),
+    (
+        "mirror",
+        "not a url",
+        'mirror: must be the URL of a Debian mirror, as http://mirror.example.org/debian (it is "not a url")',
+    ),
+    (
+        "mirror",
+        "mirror.example.org/debian",
+        "mirror: must be the URL of a Debian mirror, as http://mirror.example.org/debian "
+        '(it is "mirror.example.org/debian")',
+    ),
+    (
+        "kernels.newest",
+        {"debian": {"suite": "Bookworm 12"}},
+        "kernels.newest.debian.suite: must be the name of a Debian suite, as bookworm or trixie-backports "
+        '(it is "Bookworm 12")',
+    ),
+    (
+        "kernels.newest",
+        {"debian": {"suite": "sid", "package": "Linux Image"}},
+        "kernels.newest.debian.package: must be the name of a Debian package: small letters, digits, '+', '.' and '-' "
+        '(it is "Linux Image")',
+    ),
+    (
+        "machine",
+        {"type": "pc-nope"},
+        'machine.type: must be one of QEMU\'s machine types with its version, as pc-i440fx-7.2 (it is "pc-nope")',
+    ),
+    ("limits", {"hang_s": float("inf")}, "limits.hang_s: must be a number that ends (it is Infinity)"),
+    ("limits", {"timeout_s": float("nan")}, "limits.timeout_s: must be a number that ends (it is NaN)"),
+    (
+        "limits",
+        {"hang_s": 60, "timeout_s": 30},
+        "limits: hang_s is 60 and timeout_s 30: the whole run must be given as long at least",
+    ),
+    (
+        f"{E}.published",
+        published(("create", "btrfs")),
+        f"{E}.published.0: the experiment has no filesystem 'btrfs'; known are ext4",
+    ),
+    (
+        f"{E}.published",
+        published(("create", "ext4"), ("create", "ext4")),
+        f"{E}.published.0: two figures are of the phase 'create' on 'ext4'",
+    ),
     ("machine", {"memory_mib": "1G"}, 'machine.memory_mib: must be a whole number (it is "1G")'),
 ]
 
@@ -180,6 +272,85 @@ def test_number_as_label(section):
         config.validate(data)
 
 
+@pytest.mark.parametrize("section", ["kernels", "filesystems", "experiments"])
+@pytest.mark.parametrize(
+    ("label", "sentence"),
+    [
+        # What YAML makes of on, an empty key and 2024-01-31.
+        (True, "a name such as on, off, yes, no, true, false is read as a truth value: write it in quotes"),
+        (None, "a name that is empty, null or ~ is read as no value: write it in quotes, or give one"),
+        (datetime.date(2024, 1, 31), "the name 2024-01-31 is read as a date by YAML: write it in quotes"),
+        ("", "a name must not be empty"),
+        ("a\nb", 'the name "a\\nb" has a line break or another control character'),
+        ("a\u0085b", 'the name "a\\u0085b" has a line break or another control character'),
+        ("a\u2028b", 'the name "a\\u2028b" has a line break or another control character'),
+        ("x" * 201, "the name is 201 characters long; 200 is the most"),
+    ],
+)
+def test_labels_that_are_refused(section, label, sentence):
+    data = copy.deepcopy(GOOD)
+    data[section][label] = next(iter(data[section].values()))
+    with pytest.raises(UserError) as caught:
+        config.validate(data)
+    assert str(caught.value) == f"{section}: {sentence}"
+
+
+def test_a_label_is_refused_in_a_list_too():
+    with pytest.raises(UserError) as caught:
+        config.validate(changed(f"{E}.kernels", [True]))
+    assert str(caught.value).startswith(f"{E}.kernels.0: a name such as on, off")
+
+
+@pytest.mark.parametrize(
+    "mirror",
+    [
+        "http://mirror.example.org/debian",
+        "https://mirror.example.org:8080/debian/",
+        "ftp://mirror.example.org",
+        "file:/srv/debian",
+        "file:///srv/debian",
+        "mirror+file:/etc/apt/mirrors.txt",
+        "tor+http://mirror.example.org/debian",
+        "https://user:word@mirror.example.org/debian",
+    ],
+)
+def test_mirrors(mirror):
+    assert config.validate(changed("mirror", mirror)).mirror == mirror
+
+
+@pytest.mark.parametrize("results", ["results-2", "../beside", "deep/er", "/somewhere/else", "Ergebnisse ä"])
+def test_folders(results):
+    assert config.validate(changed("results", results)).results == results
+
+
+@pytest.mark.parametrize(
+    ("limits", "hang_s", "timeout_s"),
+    [({}, 300, 3600), ({"timeout_s": 60}, 60, 60), ({"hang_s": 4000}, 4000, 4000), ({"hang_s": 20}, 20, 3600)],
+)
+def test_a_limit_that_is_not_given_follows(limits, hang_s, timeout_s, tmp_path):
+    study = config.validate(changed("limits", limits))
+    assert (study.limits.hang_s, study.limits.timeout_s) == (hang_s, timeout_s)
+    assert config.load([config.snapshot(study, tmp_path)]) == study
+
+
+def test_kernel_arguments_fit_the_command_line():
+    longest = config.COMMAND_LINE_BYTES
+    low, high = 0, longest
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            study = config.validate(changed("machine", {"kernel_arguments": "x" * middle}))
+            low = middle
+        except UserError as error:
+            assert str(error).startswith("machine.kernel_arguments: the kernel's command line would be ")
+            high = middle
+    study = config.validate(changed("machine", {"kernel_arguments": "x" * low}))
+    # 2048 bytes with the NUL (x86's COMMAND_LINE_SIZE); a disk of six digits of KiB here.
+    assert len(domain.command_line(study.machine.model_dump(), 1024 * 1024)) == 2047
+    with pytest.raises(UserError, match="too long"):
+        config.validate(changed("machine", {"kernel_arguments": "a=1 " * 750}))
+
+
 def test_two_unicode_forms_of_one_label():
     data = copy.deepcopy(GOOD)
     data["kernels"] |= {"\u00e9": data["kernels"]["newest"], "e\u0301": data["kernels"]["newest"]}
@@ -201,6 +372,23 @@ def test_a_label_in_its_other_unicode_form_is_found():
         ("a:\n  b: 1\n  b: 2\n", "line 3: 'b' stands twice; give one of them another name"),
         ("a: [1\n", "line 2: expected ',' or ']', but got '<stream end>'"),
         ("- a\n", "the configuration must be a mapping of keys to values"),
+        ("a: 1\n? [b]\n: 2\n", "line 2: a key must be text, and this one is a list or a mapping"),
+        ("a: 1\n? {b: 1}\n: 2\n", "line 2: a key must be text, and this one is a list or a mapping"),
+        ("a: 1\nb: x\0y\n", "line 2: the character U+0000 can't stand in YAML"),
+        ('a: "x\\0y"\n', 'the text "x\\u0000y" has a character that no file can hold'),
+        ('{"a": "x\0y"}', "line 1: this is not JSON: Invalid control character at"),
+        ('{"a": "\\ud800"}', 'the text "\\ud800" has a character that no file can hold'),
+        ('{"a": 1,\n "a": 2}', "'a' stands twice; give one of them another name"),
+        ('{"a": 1,\n b}', "line 2: this is not JSON: Expecting property name enclosed in double quotes"),
+        ("a: &b [*b]\n", "line 1: found unconstructable recursive node"),
+        ("a: " + "[" * 60 + "]" * 60, "values are nested too deeply"),
+        ("a: " + "[" * 5000 + "]" * 5000, "values are nested too deeply"),
+        ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "values are nested too deeply"),
+        (
+            "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" if n else "a0: &a0 [1]" for n in range(9)),
+            "there are too many values",
+        ),
+        ("a: 2024-02-31\n", "a value can't be read: day is out of range for month"),
     ],
 )
 def test_bad_file(tmp_path, text, sentence):
@@ -210,6 +398,20 @@ def test_bad_file(tmp_path, text, sentence):
         config.read(path)
     assert str(caught.value).endswith(sentence)
     assert str(path) in str(caught.value)
+
+
+def test_a_file_that_is_no_text(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_bytes(b"a: \xff\n")
+    with pytest.raises(UserError, match="is not UTF-8 text: byte 3 is not"):
+        config.read(path)
+    path.write_bytes("\ufeffa: 1\n".encode())
+    assert config.read(path) == {"a": 1}
+
+
+def test_a_folder_is_no_file(tmp_path):
+    with pytest.raises(UserError, match="can't be read: Is a directory"):
+        config.read(tmp_path)
 
 
 def test_no_file(tmp_path):

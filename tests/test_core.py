@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fsexp import ops
-from fsexp.vm import record
+from fsexp.vm import outcome, record
 
 SOURCE = Path(__file__).resolve().parents[1] / "vmimages" / "core"
 CORE = SOURCE / "build" / "core"
@@ -27,10 +27,11 @@ def test_the_same_bytes_from_another_folder(tmp_path):
     assert (copy / "build" / "core").read_bytes() == CORE.read_bytes()
 
 
-def native(tmp_path, operations):
+def native(tmp_path, operations, cut_bytes=0):
     folder, stream, records = tmp_path / "folder", tmp_path / "ops", tmp_path / "records"
     folder.mkdir()
     ops.write(stream, operations)
+    stream.write_bytes(stream.read_bytes()[: -cut_bytes or None])
     subprocess.run([CORE, "native", folder, stream, records], check=False)
     return folder, record.parse(records.read_bytes())
 
@@ -79,3 +80,13 @@ def test_a_failed_call_is_told(tmp_path, operation, name, error, path):
     assert (fail["operation"], fail["error"], fail["path"], fail["phase"], fail["index"]) == (name, error, path, "p", 4)
     assert stream.records[-1]["status"] == "failed"
     assert stream.of("phase") == []
+
+
+@pytest.mark.parametrize("cut_bytes", [1, 2, 5, 25])
+def test_a_stream_that_was_cut_is_no_finding(tmp_path, cut_bytes):
+    operations = [ops.phase("p"), ops.mkdir("there", 0o755), ops.phase_end()]
+    folder, stream = native(tmp_path, operations, cut_bytes)
+    word, reason = outcome.decide(b"", stream, outcome.Ended("power-off"))
+    assert word == "infrastructure", reason
+    assert reason.startswith("check ")
+    assert not list(folder.iterdir())

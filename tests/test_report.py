@@ -223,13 +223,15 @@ def test_one_seed_has_no_spread(tmp_path):
 def test_an_ok_run_without_a_phase(tmp_path):
     study = made.full(tmp_path, seeds=(1,))
     study.ok("debian-6.1", "btrfs", 1, {"create": 5_000_000})
-    cell = page(study.render()).table("delete")[2][2]
-    assert cell == "no-result no record of the phase delete seeds ok: 0 of 1"
+    shown = page(study.render())
+    cell = shown.table("delete")[2][2]
+    assert cell == "no-result runs/x/k1,f1/1/run.json: no record of the phase delete seeds ok: 0 of 1"
+    assert shown.table("How the planned runs ended")[2][:2] == ["no-result", "1"]
 
 
 def test_failed_operations_are_shown(tmp_path):
     study = made.full(tmp_path, seeds=(1,))
-    records = [made.timed("create", 10**8) | {"errors": 2}, made.timed("delete", 10**8)]
+    records = made.whole([made.timed("create", 10**8) | {"errors": 2}, made.timed("delete", 10**8)])
     document = study.document("debian-6.1", "ext4", 1, "ok", None, records)
     study.write("debian-6.1", "ext4", 1, document)
     assert page(study.render()).table("create")[2][1].endswith("2 failed operations")
@@ -379,6 +381,46 @@ def test_tables_older_than_the_plan(tmp_path):
     report.render(study.plan_path, study.tables, study.results, study.output)
     text = (study.output / "index.html").read_text(encoding="utf-8")
     assert "the tables were made before the plan" in page(text).words()
+
+
+def render_again(study):
+    """The report from the tables as they are, by hand."""
+    report.render(study.plan_path, study.tables, study.results, study.output)
+    return page((study.output / "index.html").read_text(encoding="utf-8"))
+
+
+def test_runs_that_are_gone_since_the_tables(tmp_path):
+    study = made.full(tmp_path)
+    study.build()
+    shutil.rmtree(study.results / "runs")
+    shown = render_again(study)
+    assert shown.table("How the planned runs ended")[1][:2] == ["missing", "12"]
+    assert shown.table("create")[1][1].startswith("missing its run.json is gone since the tables were made")
+
+
+@pytest.mark.parametrize(
+    ("content", "outcome"),
+    [("{", "infrastructure"), ('{"records": []}', "no-result"), ('{"identity": "2"}', "missing")],
+)
+def test_a_run_that_is_another_since_the_tables(tmp_path, content, outcome):
+    study = made.full(tmp_path, seeds=(1,))
+    study.build()
+    path = study.path("debian-6.1", "ext4", 1) / "run.json"
+    changed = json.dumps(json.loads(path.read_text()) | json.loads(content)) if content != "{" else content
+    path.write_text(changed)
+    shown = render_again(study)
+    assert shown.table("How the planned runs ended")[2][:2] == [outcome, "1"]
+    assert shown.table("create")[2][1].startswith(outcome)
+    assert "0.1270 s" not in shown.words()
+
+
+def test_warnings_are_shown(tmp_path):
+    study = made.full(tmp_path, seeds=(1,))
+    document = json.loads((study.path("debian-6.1", "ext4", 1) / "run.json").read_text())
+    study.write("debian-6.1", "ext4", 1, document | {"warnings": ["WARNING: <b>", "WARNING: two"]})
+    shown = page(study.render())
+    assert "create-unlink, debian-6.1, ext4: 1 run: WARNING: <b>" in shown.words()
+    assert shown.table("How the planned runs ended")[1][:2] == ["ok", "4"]
 
 
 def test_console_tail(tmp_path):

@@ -1,18 +1,19 @@
 import csv
 import io
 import json
+import shutil
 
 import pyarrow
 import pyarrow.parquet
 import pytest
 import study as made
 
-from fsexp import table
+from fsexp import summary, table
 from fsexp.errors import UserError
 
 RUN_COLUMNS = (
     "experiment,kernel,filesystem,clock,seed,outcome,reason,release,kernel_digest,image_digest,"
-    "ops_digest,core_digest,machine_digest,identity,wall_s,boot_wall_s,folder"
+    "ops_digest,core_digest,machine_digest,identity,wall_s,boot_wall_s,folder,warnings"
 )
 PHASE_COLUMNS = "experiment,kernel,filesystem,clock,seed,phase,elapsed_ns,operations,bytes,errors"
 SPACE_COLUMNS = "experiment,kernel,filesystem,clock,seed,phase,block_bytes,blocks,free_blocks,inodes,free_inodes"
@@ -62,7 +63,7 @@ def test_columns_do_not_depend_on_rows(tmp_path, run_any):
         assert schema.names == header.split(",")
         for field in schema:
             whole = field.name.endswith(("_ns", "bytes", "blocks", "inodes"))
-            whole = whole or field.name in ("seed", "operations", "errors")
+            whole = whole or field.name in ("seed", "operations", "errors", "warnings")
             kind = pyarrow.int64() if whole else pyarrow.string()
             assert field.type == numbers.get(field.name, kind), field
 
@@ -157,6 +158,10 @@ def test_a_run_json_that_is_a_folder(tmp_path):
     ("member", "value"),
     [
         ("outcome", ""),
+        ("outcome", "okay"),
+        ("outcome", "OK"),
+        ("outcome", "missing"),
+        ("warnings", 3),
         ("outcome", None),
         ("seed", "1"),
         ("levels", []),
@@ -183,6 +188,37 @@ def test_a_run_json_with_a_bad_member(tmp_path, member, value):
     assert row["outcome"] == "infrastructure"
     assert "run.json: " in row["reason"]
     assert len(rows(study, "phases")) == 22
+
+
+WHOLE = made.whole([made.space("", 100), made.timed("create", 5), made.timed("delete", 5)])
+
+
+@pytest.mark.parametrize(
+    ("records", "reason"),
+    [
+        ([], "it has no records"),
+        (WHOLE[:-1], "its records are cut: number 3 is not the end of a good run"),
+        (WHOLE[1:], "record 0 is numbered 1: one was lost, repeated or moved"),
+        (WHOLE[:2] + WHOLE[3:], "record 2 is numbered 3: one was lost, repeated or moved"),
+        ([*WHOLE[:-1], WHOLE[-1] | {"status": "failed"}], "its records are cut: number 4 is not the end of a good run"),
+        ([*WHOLE[:-1], WHOLE[-1] | {"records": 9}], "its records are cut: number 4 is not the end of a good run"),
+        (made.whole([made.timed("create", 5)]), "no record of the phase delete"),
+    ],
+)
+def test_an_ok_run_without_all_its_records_is_no_result(tmp_path, records, reason):
+    study = made.full(tmp_path)
+    row = only(study, "records", records)
+    assert (row["outcome"], row["reason"]) == ("no-result", f"runs/x/k0,f0/1/run.json: {reason}")
+    for name, number in (("phases", 22), ("space", 33)):
+        assert len(rows(study, name)) == number
+    assert next(summary.lines(study.results)) == "12 runs: 11 ok, 1 no-result"
+
+
+def test_warnings_are_counted(tmp_path):
+    study = made.full(tmp_path)
+    row = only(study, "warnings", ["WARNING: a", "WARNING: b"])
+    assert (row["outcome"], row["warnings"]) == ("ok", "2")
+    assert "  warnings of the kernel in 1 run; runs.csv counts them" in list(summary.lines(study.results))
 
 
 @pytest.mark.parametrize(
@@ -220,7 +256,7 @@ def test_factors_beyond_the_two(tmp_path):
     for one in study.plan["runs"]:
         one["levels"]["disk"] = "ram"
     study.save_plan()
-    study.ok("debian-6.1", "btrfs", 1, {"create": 1})
+    study.ok("debian-6.1", "btrfs", 1, {"create": 1, "delete": 1})
     assert "btrfs, ram" in study.render()
     assert list(rows(study, "phases")[0])[:6] == [
         "experiment",
@@ -259,3 +295,21 @@ def test_no_temporary_files_are_left(tmp_path):
 def test_a_table_that_is_not_there(tmp_path):
     with pytest.raises(UserError, match=r"runs\.parquet"):
         table.read(tmp_path, "runs")
+
+
+@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"\xff\xfe\x00", b"experiment,kernel\nx\n"])
+def test_a_summary_of_no_table(tmp_path, content):
+    study = made.full(tmp_path)
+    study.build()
+    (study.tables / "runs.csv").write_bytes(content)
+    with pytest.raises(UserError, match=r"runs\.csv is no table of runs"):
+        list(summary.lines(study.results))
+
+
+def test_a_summary_after_runs_were_removed(tmp_path):
+    study = made.full(tmp_path)
+    study.build()
+    shutil.rmtree(study.path("debian-6.1", "ext4", 1))
+    lines = list(summary.lines(study.results))
+    assert lines[0] == "12 runs: 11 ok, 1 missing"
+    assert lines[1] == f"  create-unlink: debian-6.1, ext4: 1 missing: {table.GONE}"

@@ -5,8 +5,8 @@ So the bytes are the same on every machine, the host needs no root, and its own 
 
 from __future__ import annotations
 
-import json
 import shutil
+import struct
 import tempfile
 import zlib
 from pathlib import Path
@@ -22,27 +22,43 @@ from fsexp.vm.guest import Guest
 FORMAT = 1
 MAGIC = b"FSEXPIMG"
 END = 0xFFFFFFFFFFFFFFFF
+BLOCK_BYTES = 4096
+_HEADER = struct.Struct("<8sIIQ")
+_EXTENT = struct.Struct("<QI")
+
+# Where on its disk, in bytes, each filesystem has the bytes that it is known by (the magic file of libblkid).
+_SIGNATURES = {
+    "ext4": (1024 + 56, b"\x53\xef"),
+    "btrfs": (64 * 1024 + 64, b"_BHRfS_M"),
+    "xfs": (0, b"XFSB"),
+}
+
+
+class Refused(UserError):
+    """mkfs did not make the filesystem that the configuration asks for: a finding, and no failure of the machine."""
 
 
 def make(config: Config, key: str, kernel: Path, userland: Path, core: Path, output: Path) -> dict[str, Any]:
     """Make the image `key` (plan.image_key) into the folder `output`: image.fsimg, image.json, console.log.
 
-    Raises UserError when the key is not the study's or an input is missing, MachineError when the maker VM fails.
+    Raises Refused when mkfs makes no such filesystem, UserError when the key is not the study's or an input is
+    missing, MachineError when the maker VM fails.
     """
     wanted = plan.image(config, key)
-    packages = json.loads(userland.read_text(encoding="utf-8"))
-    for what, description in (("kernel", guest.read_kernel(kernel).description), ("userland", packages)):
+    maker = guest.read_kernel(kernel)
+    packages = guest.read_userland(userland)
+    for what, description in (("kernel", maker.description), ("userland", packages)):
         if "unavailable" in description:
             raise UserError(f"the maker VM's {what} can't be had: {description['unavailable']}")
     command = formats.mkfs(wanted.type, wanted.options, guest.DISK)
-    made = Guest(guest.read_kernel(kernel), core)
-    made.userland(userland.with_name("root.tar"))
+    made = Guest(maker, core)
+    made.userland(userland.with_name("root.tar"), packages["digest"])
     made.disk(wanted.disk_mib)
     made.command(command)
     made.export()
     settings = config.machine.model_dump()
     booting = run.Booting(
-        guest.read_kernel(kernel),
+        maker,
         made.pack(),
         domain.command_line(settings, wanted.disk_mib * 1024),
         settings,
@@ -63,6 +79,9 @@ def make(config: Config, key: str, kernel: Path, userland: Path, core: Path, out
             data = source.read(exported["bytes"])
     if len(data) != exported["bytes"] or zlib.crc32(data) != int(exported["digest_crc32"], 16):
         raise MachineError(f"the image {key} arrived damaged; the console is {output}/console.log")
+    if not holds(data, wanted.type):
+        said = "; ".join(record["output"].strip() for record in result["records"] if record["type"] == "command")
+        raise Refused(f"{' '.join(command)} made no {wanted.type}{': ' + said if said else ''}")
     description = {
         "format": FORMAT,
         "digest": digest.of_bytes(data),
@@ -75,15 +94,35 @@ def make(config: Config, key: str, kernel: Path, userland: Path, core: Path, out
         "kernel": booting.kernel.description["digest"],
         "userland": packages["digest"],
     }
-    (output / "image.fsimg").write_bytes(data)
+    whole.write(output / "image.fsimg", data)
     whole.write_json(output / "image.json", description)
     return description
 
 
+def holds(image: bytes, type_: str) -> bool:
+    """Whether an image has a filesystem of that type on it; of a type unknown here, whether it has anything."""
+    at, signature = _SIGNATURES.get(type_, (0, b""))
+    wanted, offset = divmod(at, BLOCK_BYTES)
+    place = _HEADER.size
+    while place + _EXTENT.size <= len(image):
+        first, count = _EXTENT.unpack_from(image, place)
+        place += _EXTENT.size
+        if first == END:
+            return False
+        if not signature:
+            return True
+        if first <= wanted < first + count:
+            start = place + (wanted - first) * BLOCK_BYTES + offset
+            return image[start : start + len(signature)] == signature
+        place += count * BLOCK_BYTES
+    return False
+
+
 def _check(result: dict[str, Any], output: Path) -> None:
     for ran in (record for record in result["records"] if record["type"] == "command"):
-        if ran["status"] != 0:
-            raise UserError(f"{' '.join(ran['argv'])} failed with status {ran['status']}: {ran['output'].strip()}")
+        # From 128 on a signal ended it, as when the memory is used up: that is no word about its options.
+        if 0 < ran["status"] < 128 and result["outcome"] == "workload-failed":
+            raise Refused(f"{' '.join(ran['argv'])} failed with status {ran['status']}: {ran['output'].strip()}")
     if result["outcome"] != "ok":
         raise MachineError(
             f"the maker VM ended {result['outcome']}: {result['reason']}; the console is {output}/console.log"

@@ -120,16 +120,18 @@ def resolve(type_: str, format_: str | list[str], kernel: Kernel, kernels: Seque
     return made
 
 
-def check_kernel(type_: str, features: Iterable[str], release: str, version: Version, configuration: str) -> None:
+def check_kernel(
+    type_: str, features: Iterable[str], release: str, version: Version, configuration: str | None
+) -> None:
     """Raise Unsupported where the kernel, which is here now, can't mount a filesystem with these features.
 
-    configuration: the text of its .config.
+    configuration: the text of its .config, None where it is not known.
     """
     for feature in _known(type_, features):
         if _too_old(feature, version):
             raise Unsupported(f"{feature.name} of {type_} needs Linux {_text(feature.first)}, and this is {release}")
         option = feature.kconfig
-        if option is None or f"CONFIG_{option.option}=y\n" in configuration:
+        if option is None or configuration is None or f"CONFIG_{option.option}=y\n" in configuration:
             continue
         if version >= option.off_since or f"# CONFIG_{option.option} is not set\n" in configuration:
             raise Unsupported(f"{feature.name} of {type_} needs CONFIG_{option.option}, which {release} lacks")

@@ -40,26 +40,99 @@ class Kernel:
         return self.folder / self.description["image"]["file"]
 
 
+# What a description must have for a guest to be made from it; a dictionary is of dictionaries with these members.
+_KERNEL = {
+    "release": str,
+    "digest": str,
+    "image": {"file": str, "sha256": str},
+    "modules": dict,
+    "builtin": list,
+}
+_MODULE = {"file": str, "sha256": str, "depends": list, "softdeps": list, "aliases": list}
+_IMAGE = {"digest": str}
+_USERLAND = {"digest": str}
+
+
 def read_kernel(path: Path) -> Kernel:
-    """The kernel that `path`, its kernel.json, describes. Raises UserError where there is none."""
-    return Kernel(path.parent, _json(path, "kernel"))
+    """The kernel that `path`, its kernel.json, describes. Raises UserError where there is none, or it is damaged.
+
+    One that can't be had has "unavailable" in its description, and nothing else is sure to be there.
+    """
+    description = _json(path, "kernel", _KERNEL)
+    for name, module in description.get("modules", {}).items():
+        lacking = _lacking(module, _MODULE)
+        if lacking:
+            raise _damaged(path, "kernel", f"its module {name} has no {lacking}")
+    return Kernel(path.parent, description)
 
 
-def _json(path: Path, what: str) -> dict[str, Any]:
+def read_image(path: Path) -> dict[str, Any]:
+    """What image.json at `path` says; "unavailable" with its reason where there is no image. Errors as read_kernel."""
+    return _json(path, "image", _IMAGE)
+
+
+def read_userland(path: Path) -> dict[str, Any]:
+    """What userland.json at `path` says. Errors as read_kernel."""
+    return _json(path, "userland", _USERLAND)
+
+
+def _json(path: Path, what: str, members: dict[str, Any]) -> dict[str, Any]:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        description = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"there is no {what} at {path}; `fsexp {what}` makes it") from None
-    except ValueError as error:
-        raise UserError(f"{path} is damaged ({error}); remove it and make it again with `fsexp {what}`") from None
+    except OSError as error:
+        raise UserError(f"{path} can't be read: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise _damaged(path, what, "it is not JSON") from None
+    if isinstance(description, dict) and isinstance(description.get("unavailable"), str):
+        return description
+    lacking = _lacking(description, members)
+    if lacking:
+        raise _damaged(path, what, f"it has no {lacking}")
+    return description
+
+
+def _lacking(description: Any, members: dict[str, Any]) -> str:
+    """The first member that is not there or of another type; empty when all are."""
+    if not isinstance(description, dict):
+        return "members"
+    for name, kind in members.items():
+        value = description.get(name)
+        if isinstance(kind, dict):
+            inner = _lacking(value, kind)
+            if inner:
+                return f"{name}.{inner}"
+        elif not isinstance(value, kind):
+            return name
+    return ""
+
+
+def _damaged(path: Path, what: str, problem: str) -> UserError:
+    return UserError(f"{path} is damaged ({problem}); remove it and make it again with `fsexp {what}`")
+
+
+def _read(path: Path, sha256: str, what: str) -> bytes:
+    """A file's bytes, which must be those of the digest: it stands for them in a run's identity or provenance."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise UserError(f"there is no {path}; `fsexp {what}` makes it") from None
+    if digest.of_bytes(data) != sha256:
+        raise UserError(
+            f"{path} is not what {what}.json beside it says; remove both, and make them again with `fsexp {what}`"
+        )
+    return data
 
 
 class Guest:
     """One guest being described: its kernel, its directives and the files they name."""
 
     def __init__(self, kernel: Kernel, core: Path) -> None:
+        if "unavailable" in kernel.description:
+            raise UserError(f"the kernel in {kernel.folder} can't be had: {kernel.description['unavailable']}")
         # The digest stands for the image in a run's identity: other bytes must not bear it.
-        if digest.of_file(kernel.image) != kernel.description["image"]["sha256"]:
+        if not kernel.image.exists() or digest.of_file(kernel.image) != kernel.description["image"]["sha256"]:
             raise UserError(
                 f"{kernel.image} is not what its kernel.json says; remove {kernel.folder} and fetch it again"
             )
@@ -83,9 +156,9 @@ class Guest:
         self._modules(_DISK_MODULES, {"brd": size})
         self._say("disk", DISK, str(disk_mib * 2**20))
 
-    def image(self, path: Path) -> None:
-        """The content of the disk."""
-        self._archive.file("fsexp/images/0", path.read_bytes())
+    def image(self, path: Path, sha256: str) -> None:
+        """The content of the disk. Raises UserError where the file is not the one of that digest."""
+        self._archive.file("fsexp/images/0", _read(path, sha256, "image"))
         self._say("image", DISK, "/fsexp/images/0")
 
     def mount(self, type_: str, options: str) -> None:
@@ -95,15 +168,19 @@ class Guest:
 
     def ops(self, path: Path) -> None:
         """Replay a stream of operations in the mounted filesystem."""
-        self._archive.file("fsexp/ops", path.read_bytes())
+        try:
+            self._archive.file("fsexp/ops", path.read_bytes())
+        except FileNotFoundError:
+            raise UserError(f"there is no stream of operations at {path}; `fsexp ops` makes it") from None
         self._say("ops", "/fsexp/ops", MOUNTPOINT)
 
     def umount(self) -> None:
         """Unmount the filesystem."""
         self._say("umount", MOUNTPOINT)
 
-    def userland(self, tar: Path) -> None:
-        """Debian packages for commands to come from."""
+    def userland(self, tar: Path, sha256: str) -> None:
+        """Debian packages for commands to come from. Raises UserError where the file is not the one of that digest."""
+        _read(tar, sha256, "userland")
         self._archive.tar(tar)
 
     def file(self, name: str, data: bytes, executable: bool = False) -> None:
@@ -138,7 +215,10 @@ class Guest:
 
     def _add_module(self, name: str) -> None:
         entry = self._kernel.description["modules"][name]
-        self._archive.file(_module_path(name), (self._kernel.folder / entry["file"]).read_bytes())
+        path = self._kernel.folder / entry["file"]
+        if not path.exists() or digest.of_file(path) != entry["sha256"]:
+            raise UserError(f"{path} is not what kernel.json says; remove {self._kernel.folder} and fetch it again")
+        self._archive.file(_module_path(name), path.read_bytes())
 
     def _say(self, *fields: str) -> None:
         self._directives.append(fields)

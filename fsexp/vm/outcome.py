@@ -20,17 +20,19 @@ OUTCOMES = {
     "build-failed": "the kernel could not be built",
     "no-boot": "the kernel did not reach the core",
     "panic": "the kernel panicked",
-    "oops": "the kernel found a fault of its own and went on",
+    "oops": "the kernel reported a fault of its own (BUG, Oops, KASAN, soft lockup) and went on",
     "hang": "neither a record nor a console byte came for the time allowed",
     "timeout": "the run took longer than the time allowed",
     "mount-failed": "the filesystem under test was not mounted",
     "workload-failed": "an operation of the workload failed",
     "corrupt": "the filesystem lost or changed data",
-    "unsupported": "this kernel lacks what the run needs",
-    "no-result": "the guest ended without an end record",
+    "unsupported": "the kernel, or mkfs, lacks what the run needs",
+    "no-result": "the guest's records are not all there",
     "infrastructure": "the machine failed, not the experiment",
     "missing": "the run was not made yet",
 }
+# The outcomes that a run which was made can have.
+MADE = frozenset(OUTCOMES) - {"missing"}
 
 
 @dataclass(frozen=True)
@@ -68,11 +70,20 @@ _NO_INIT = _line(
     r"Requested init \S+ failed",
 )  # fmt: skip
 _PANIC = _line("Kernel panic - not syncing")
-# The number in brackets counts the faults since the boot: "invalid opcode: 0000 [#1] SMP".
+# "BUG: " begins what the kernel's own checks find: bad accesses (also by KASAN, KMSAN, KCSAN and KFENCE), soft lockups,
+# sleeping in atomic context. The number in brackets counts the faults since the boot: "invalid opcode: 0000 [#1] SMP".
 _OOPS = _line(
-    "BUG: unable to handle", "BUG: kernel NULL pointer", "kernel BUG at ", "Oops: ", r": [0-9a-f]{4} \[#\d+\]",
-    "general protection fault, ",
+    "BUG: ", "kernel BUG at ", "Oops: ", r": [0-9a-f]{4} \[#\d+\]", "general protection fault, ",
 )  # fmt: skip
+# What the kernel complains of without a fault that is certain: its state may be good, so the outcome stays. UBSAN is
+# here since what it finds is defined by the kernel's own compiler flags, and much of it is harmless.
+_WARNING = re.compile(
+    rf"{_START}((?:WARNING: |UBSAN: |INFO: task \S+ blocked for more than \d+ seconds"
+    r"|(?:rcu: )?INFO: rcu_\w+ (?:self-)?detected (?:expedited )?stall).*)$",
+    re.MULTILINE,
+)
+# How filesystems begin their lines, since not every line names the device: "BTRFS: open_ctree failed".
+_FILESYSTEMS = r"(?:EXT[234]-fs|BTRFS|btrfs|XFS|F2FS-fs|JFS|JBD2?|REISERFS|NILFS|bcachefs)\b"
 
 
 def _no_boot(case: _Case) -> _Answer:
@@ -135,6 +146,31 @@ def _failed(steps: tuple[str, ...], *errors: str) -> Callable[[_Case], _Answer]:
     return test
 
 
+def _stream_refused(case: _Case) -> _Answer:
+    """The core could not take the stream of operations: nothing of the workload was done."""
+    for record in case.stream.of("fail"):
+        # The opening of the stream has no index among its operations.
+        opening = record.get("operation") == "open" and "index" not in record
+        if record.get("step") == "ops" and (record.get("operation") == "check" or opening):
+            return failure(record)
+    return None
+
+
+def _mount(case: _Case) -> _Answer:
+    for record in case.stream.of("fail"):
+        if record.get("step") == "mount":
+            said = _said_of(case.console, str(record.get("path", ""))) if record.get("operation") == "mount" else ""
+            return failure(record) + (f"; the kernel says: {said}" if said else "")
+    return None
+
+
+def _said_of(console: str, device: str) -> str:
+    """The kernel's last line about a filesystem or its device, in which it says what the errno does not."""
+    name = re.escape(device.rpartition("/")[2] or device)
+    lines = re.findall(rf"{_START}({_FILESYSTEMS}.*|.*\b{name}\b.*)$", console, re.MULTILINE)
+    return lines[-1] if lines else ""
+
+
 def _no_end(case: _Case) -> _Answer:
     return None if case.stream.ended else f"the guest ended without its end record; {_where(case)}"
 
@@ -154,7 +190,8 @@ TABLE: tuple[tuple[str, Callable[[_Case], _Answer]], ...] = (
     ("hang", _hang),
     ("timeout", _timeout),
     ("no-boot", _never_started),
-    ("mount-failed", _failed(("mount",))),
+    ("mount-failed", _mount),
+    ("infrastructure", _stream_refused),
     ("workload-failed", _failed(("ops", "command", "umount"))),
     ("unsupported", _failed(("module",), "ENOENT", "ENOEXEC")),
     ("infrastructure", _failed(("setup", "module", "disk", "image", "export"))),
@@ -171,6 +208,14 @@ def decide(console: bytes, stream: Stream, ended: Ended) -> tuple[str, str]:
         if reason is not None:
             return outcome, " ".join(reason.split())
     return "ok", ""
+
+
+def warnings(console: bytes) -> list[str]:
+    """The kernel's warnings, one a report: they change no outcome, and a reader should know of them.
+
+    Warnings (WARN_ON, lockdep), hung tasks, RCU stalls and UBSAN's reports; each by its first line.
+    """
+    return _WARNING.findall(console.decode("utf-8", "replace").replace("\r", ""))
 
 
 def failure(record: dict[str, Any]) -> str:

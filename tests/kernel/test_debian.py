@@ -7,7 +7,7 @@ import subprocess
 import packages
 import pytest
 
-from fsexp import kernel, lock
+from fsexp import kernel, lock, whole
 from fsexp.apt import NotOffered
 from fsexp.errors import MachineError, UserError
 from fsexp.kernel import debian
@@ -140,8 +140,8 @@ def no_programs(monkeypatch):
 
 def test_fetch_from_lock_and_cache_alone(locked, tmp_path, no_programs):
     output = tmp_path / "kernels" / "one"
-    output.mkdir(parents=True)
-    (output / "stale").touch()
+    with whole.folder(output) as fresh:
+        (fresh / "stale").touch()
     description = debian.fetch(*locked, output)
     assert description == json.loads((output / "kernel.json").read_text())
     assert description["format"] == 1
@@ -176,11 +176,11 @@ def test_a_failure_leaves_the_output_as_it_was(tmp_path):
     spec = {"suite": "s", "package": "p"}
     lock.put(tmp_path / "k.lock", debian.key(spec), {"packages": [packages.deb_record(deb)]})
     output = tmp_path / "out"
-    output.mkdir()
-    (output / "old").touch()
+    with whole.folder(output) as fresh:
+        (fresh / "old").touch()
     with pytest.raises(UserError, match="0 files that are an image"):
         debian.fetch(spec, tmp_path / "cache", tmp_path / "k.lock", output)
-    assert [path.name for path in output.iterdir()] == ["old"]
+    assert {path.name for path in output.iterdir()} == {"old", whole.MARKER}
     assert not list(tmp_path.glob(".out*"))
 
 

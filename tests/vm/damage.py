@@ -1,5 +1,6 @@
 """Inputs of a run, broken on purpose."""
 
+import hashlib
 import json
 import struct
 import zlib
@@ -28,6 +29,7 @@ def overwrite_superblock(description):
     data[at : at + 1024] = b"\xa5" * 1024
     data[-4:] = struct.pack("<I", zlib.crc32(data[:-12]))
     path.write_bytes(data)
+    _sign(description)
 
 
 def flip_checksum(description):
@@ -36,6 +38,14 @@ def flip_checksum(description):
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
+    _sign(description)
+
+
+def _sign(description):
+    """Put the digest of the image as it is now into its description, so that it is not refused before the boot."""
+    content = json.loads(description.read_text())
+    content["digest"] = hashlib.sha256(description.with_name("image.fsimg").read_bytes()).hexdigest()
+    description.write_text(json.dumps(content))
 
 
 def drop_module(description, name):
@@ -57,6 +67,10 @@ def make_oops(description, name):
     _overwrite_start(data)
     path.unlink()
     path.write_bytes(data)
+    content = json.loads(description.read_text())
+    content["modules"][name]["sha256"] = hashlib.sha256(data).hexdigest()
+    description.unlink()  # it may be a link to the description of the kernel that is whole
+    description.write_text(json.dumps(content))
 
 
 def _overwrite_start(elf):

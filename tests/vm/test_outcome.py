@@ -48,7 +48,13 @@ REAL = [
     ("silence-6.1", HANG, "hang", r"no record .* for 15 s; the last record was number 7, space"),
     ("silence-6.1", TIMEOUT, "timeout", r"it ran for more than 9 s; the last record was number 7, space"),
     ("silence-6.1", DIED, "infrastructure", re.escape(DIED.detail)),
-    ("mount-refused-6.1", OFF, "mount-failed", r"mount '/dev/ram0': EINVAL \(errno 22\): .*"),
+    (
+        "mount-refused-6.1",
+        OFF,
+        "mount-failed",
+        r"mount '/dev/ram0': EINVAL \(errno 22\): mount failed: Invalid argument; "
+        r"the kernel says: EXT4-fs \(ram0\): VFS: Can't find ext4 filesystem",
+    ),
     ("module-refused-6.1", OFF, "unsupported", r"init_module '/fsexp/modules/mbcache\.ko': ENOEXEC \(errno 8\): .*"),
     (
         "file-missing-6.1",
@@ -108,8 +114,8 @@ def end(number, status="ok"):
     return {"seq": number, "type": "end", "status": status, "records": number + 1}
 
 
-def failed(step, error="EIO", number=1):
-    return {"seq": number, "type": "fail", "step": step, "operation": "x", "path": "/p", "errno": 5, "error": error}
+def failed(step, error="EIO", operation="x"):
+    return {"type": "fail", "step": step, "operation": operation, "path": "/p", "errno": 5, "error": error}
 
 
 WHOLE = stream(HELLO, PHASE, end(2))
@@ -155,6 +161,15 @@ MADE_UP = {
     "no disk": ("", stream(HELLO, failed("disk"), end(2, "failed")), OFF, "infrastructure"),
     "mount": ("", stream(HELLO, failed("mount"), end(2, "failed")), OFF, "mount-failed"),
     "operation": ("", stream(HELLO, failed("ops"), end(2, "failed")), OFF, "workload-failed"),
+    # The stream itself, which is ours and no finding about the filesystem.
+    "damaged operations": ("", stream(HELLO, failed("ops", "", "check"), end(2, "failed")), OFF, "infrastructure"),
+    "no operations": ("", stream(HELLO, failed("ops", "ENOENT", "open"), end(2, "failed")), OFF, "infrastructure"),
+    "an open of the workload": (
+        "",
+        stream(HELLO, failed("ops", "ENOENT", "open") | {"index": 3, "phase": "p"}, end(2, "failed")),
+        OFF,
+        "workload-failed",
+    ),
     "program": ("", stream(HELLO, failed("command"), end(2, "failed")), OFF, "workload-failed"),
     "umount": ("", stream(HELLO, failed("umount"), end(2, "failed")), OFF, "workload-failed"),
     "a step unknown here": ("", stream(HELLO, failed("dance"), end(2, "failed")), OFF, "no-result"),
@@ -196,6 +211,16 @@ def test_panic_names_the_oops_before_it():
         ("divide error: 0000 [#2] SMP", "oops"),
         ("Oops: 0002 [#1] SMP", "oops"),
         ("Kernel panic - not syncing: Attempted to kill init!", "panic"),
+        # Documentation/dev-tools/kasan.rst, kfence.rst, kcsan.rst, kmsan.rst; admin-guide/bug-hunting.rst.
+        ("BUG: KASAN: slab-out-of-bounds in kmalloc_oob_right+0xa8/0xbc [test_kasan]", "oops"),
+        ("BUG: KFENCE: out-of-bounds read in test_out_of_bounds_read+0xa6/0x234", "oops"),
+        ("BUG: KCSAN: data-race in test_kernel_read / test_kernel_write", "oops"),
+        ("BUG: KMSAN: uninit-value in test_uninit_kmsan_check_memory+0x1be/0x380 [kmsan_test]", "oops"),
+        ("BUG: unable to handle kernel NULL pointer dereference at   (null)", "oops"),
+        # As reported for 2.6.36, and for 6.3.
+        ("BUG: soft lockup - CPU#0 stuck for 61s! [kswapd0:184]", "oops"),
+        ("watchdog: BUG: soft lockup - CPU#1 stuck for 85s! [kworker/1:0:707]", "oops"),
+        ("[Firmware Bug]: TSC ADJUST: CPU0: -1 force to 0", "ok"),
         ("------------[ cut here ]------------", "ok"),
         ("WARNING: CPU: 0 PID: 1 at fs/ext4/inode.c:1 x+0x1/0x2", "ok"),
         ("traps: program[88] general protection fault ip:401000 sp:7ffc0 error:0 in program[400000+1000]", "ok"),
@@ -210,7 +235,65 @@ def test_lines(start, line, word):
     console = f"[    0.1] Linux version\r\n{start}{line}\r\n[    0.3] more\r\n"
     got, reason = decide(console, WHOLE)
     assert got == word
-    assert reason == ("" if word == "ok" else line)
+    assert reason == ("" if word == "ok" else " ".join(line.split()))
+
+
+# Documentation/admin-guide/bug-hunting.rst (4.8) and the form since 6.19; dev-tools/ubsan.rst; RCU/stallwarn.rst;
+# a hung task as 2.6.38 printed it.
+WARNINGS = [
+    "WARNING: CPU: 1 PID: 28102 at kernel/module.c:1108 module_put+0x57/0x70",
+    "WARNING: kernel/module.c:1108 at module_put+0x57/0x70, CPU#1: rmmod/28102",
+    "WARNING: possible circular locking dependency detected",
+    "UBSAN: Undefined behaviour in ../include/linux/bitops.h:110:33",
+    "INFO: task jbd2/sda2-8:349 blocked for more than 120 seconds.",
+    "INFO: rcu_sched detected stalls on CPUs/tasks:",
+    "rcu: INFO: rcu_preempt self-detected stall on CPU",
+]
+
+
+@pytest.mark.parametrize("start", ["", "[    0.123456] ", "<4>[    1.2] "])
+@pytest.mark.parametrize("line", WARNINGS)
+def test_a_warning_is_noted_and_changes_nothing(start, line):
+    console = f"{start}Linux version\r\n{start}{line}\r\n{start}Modules linked in: brd\r\n{start}{line}\r\n"
+    assert outcome.warnings(console.encode()) == [line, line]
+    assert decide(console, WHOLE) == ("ok", "")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Spectre V2 : WARNING: Unprivileged eBPF is enabled with eIBRS on",
+        "fsexp: WARNING: a workload's words",
+        "INFO: lockdep is turned off.",
+    ],
+)
+def test_what_is_no_warning(line):
+    assert outcome.warnings(f"[    1.0] {line}\n".encode()) == []
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _, word, _ in REAL if word == "ok"}))
+def test_a_good_run_has_no_warnings(name):
+    assert outcome.warnings(real(name)[0]) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        # btrfs named the device in an earlier line or not at all (fs/btrfs/super.c of 2.6.3x); newer ones name it.
+        (["device fsid 1 devid 1 transid 4 /dev/ram0", "btrfs: open_ctree failed"], "btrfs: open_ctree failed"),
+        (["BTRFS error (device ram0): open_ctree failed: -22"], "BTRFS error (device ram0): open_ctree failed: -22"),
+        (["XFS (ram0): bad magic number", "XFS (ram0): SB validate failed with error -22."],
+         "XFS (ram0): SB validate failed with error -22."),
+        (["brd: module loaded", "EXT4-fs (vda): mounted"], "EXT4-fs (vda): mounted"),
+        (["brd: module loaded", "ACPI: PM: Preparing to enter system sleep state S5"], None),
+    ],
+)  # fmt: skip
+def test_a_refused_mount_has_the_kernels_words(lines, said):
+    console = "".join(f"[    0.8] {line}\r\n" for line in [*lines, "fsexp: mount /dev/ram0: mount failed: x"])
+    refused = failed("mount", "EINVAL", "mount") | {"path": "/dev/ram0"}
+    word, reason = decide(console, stream(HELLO, refused, end(2, "failed")))
+    assert word == "mount-failed"
+    assert reason.partition("; the kernel says: ")[2] == (said or "")
 
 
 def test_bytes_that_are_no_text():
@@ -241,4 +324,5 @@ def test_a_long_line_takes_no_time():
 
 
 def test_every_word_has_a_meaning():
+    assert set(outcome.OUTCOMES) - outcome.MADE == {"missing"}
     assert {word for word, _ in outcome.TABLE} <= set(outcome.OUTCOMES)
