@@ -147,7 +147,8 @@ ERAS: dict[str, tuple[Era, ...]] = {
     "btrfs": (
         Era((2, 6, 29), "btrfs-progs 0.19", frozenset(), f"{_CHANGES}, 3.12"),
         Era(
-            (3, 12), "btrfs-progs 3.12", frozenset({"nodesize", "extref"}), "commit c652e4ef; common/fsfeatures.c, default"
+            (3, 12), "btrfs-progs 3.12", frozenset({"nodesize", "extref"}),
+            "commit c652e4ef; common/fsfeatures.c, default",
         ),
         Era((3, 18), "btrfs-progs 3.18", frozenset({"nodesize", "extref", "skinny-metadata"}), f"{_CHANGES}, 3.18"),
         Era(
