@@ -10,10 +10,17 @@ FORMAT = 1
 
 
 class ModuleMissing(UserError):
-    """A kernel has the module neither as a file nor built in. `name` is the module's name."""
+    """A kernel has the module neither as a file nor, as far as is known, built in. `name` is the module's name."""
 
-    def __init__(self, name: str, release: str = "this kernel") -> None:
-        super().__init__(f"{release} has no module {name}, neither as a file nor built in.")
+    def __init__(self, name: str, release: str = "this kernel", builtin_unknown: bool = False) -> None:
+        lacking = f"{release} has no module {name}"
+        if builtin_unknown:
+            super().__init__(
+                f"{lacking} as a file, and whether it has that built in is not known: name its configuration, or a "
+                "folder of modules with modules.builtin."
+            )
+        else:
+            super().__init__(f"{lacking}, neither as a file nor built in.")
         self.name = name
 
 
@@ -24,6 +31,6 @@ def write_description(directory: Path, description: dict) -> None:
 
 def content_digest(description: dict) -> str:
     """The digest that a kernel is known by: over its image, configuration and modules."""
-    lines = [f"image {description['image']['sha256']}", f"config {description['config']['sha256']}"]
+    lines = [f"image {description['image']['sha256']}", f"config {description['config']['sha256'] or '-'}"]
     lines += [f"module {name} {module['sha256']}" for name, module in sorted(description["modules"].items())]
     return digest.of_bytes("".join(line + "\n" for line in lines).encode())

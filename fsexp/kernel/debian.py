@@ -7,9 +7,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from tarfile import TarFile, TarInfo
 
-from fsexp import apt, deb, digest, kernel, lock, whole
+from fsexp import apt, deb, digest, lock, whole
 from fsexp.errors import MachineError, UserError
-from fsexp.kernel import image, modules
+from fsexp.kernel import folder, image, modules
 
 # The packages that carry a kernel: one until 6.x, later split by content. The digit tells them from
 # metapackages of the same name.
@@ -37,18 +37,16 @@ def fetch(spec: dict, cache: Path, lock_file: Path, output: Path) -> dict:
     can't be had; `output` is then as it was.
     """
     found = _pinned(spec, cache, lock_file, PARTS)
+    source = {
+        "kind": "debian",
+        "suite": spec["suite"],
+        "package": spec["package"],
+        "packages": [{name: record[name] for name in ("package", "version", "sha256", "bytes")} for record, _ in found],
+    }
+    if spec.get("snapshot"):
+        source["snapshot"] = spec["snapshot"]
     with whole.folder(output) as fresh:
-        description = _unpack([path for _, path in found], fresh)
-        description["source"] = {
-            "kind": "debian",
-            "suite": spec["suite"],
-            "package": spec["package"],
-            "packages": [
-                {name: record[name] for name in ("package", "version", "sha256", "bytes")} for record, _ in found
-            ],
-        }
-        kernel.write_description(fresh, description)
-    return description
+        return _unpack([path for _, path in found], source, fresh)
 
 
 def key(spec: dict) -> str:
@@ -195,7 +193,7 @@ def choose(show: Callable[[str], dict[str, str]], package: str, parts: re.Patter
     return [records[name] for name in sorted(records)]
 
 
-def _unpack(debs: list[Path], output: Path) -> dict:
+def _unpack(debs: list[Path], source: dict, output: Path) -> dict:
     with ExitStack() as stack:
         files: dict[str, tuple[TarFile, TarInfo]] = {}
         for path in debs:
@@ -214,46 +212,11 @@ def _unpack(debs: list[Path], output: Path) -> dict:
 
         booted = image.bootable(only(_IMAGE, "an image"))
         config = only(_CONFIG, "a configuration")
-        builtin = {modules.name_of(line) for line in only(_BUILTIN, "modules.builtin").decode().split()} - {None}
+        builtin = modules.builtin_in(only(_BUILTIN, "modules.builtin").decode())
         candidates = {}
         for path in files:
             found = _MODULE.fullmatch(path)
             name = found and modules.name_of(path)
             if name and found[1] == booted.release:
                 candidates[name] = modules.Candidate(found[2], lambda path=path: read(path))
-        selection = modules.select(candidates, builtin)
-
-    (output / "modules").mkdir()
-    (output / "image").write_bytes(booted.data)
-    (output / "config").write_bytes(config)
-    described = {}
-    for name, module in selection.modules.items():
-        if module.vermagic.split(" ", 1)[0] != booted.release:
-            raise UserError(f"The module {name} is for another kernel than {booted.release}.")
-        file = f"modules/{name}.ko"
-        (output / file).write_bytes(module.data)
-        described[name] = {
-            "file": file,
-            "sha256": digest.of_bytes(module.data),
-            "bytes": len(module.data),
-            "depends": module.depends,
-            "softdeps": module.softdeps,
-            "aliases": module.aliases,
-        }
-    description = {
-        "format": kernel.FORMAT,
-        "release": booted.release,
-        "image": {
-            "file": "image",
-            "format": booted.format,
-            "bytes": len(booted.data),
-            "sha256": digest.of_bytes(booted.data),
-            "compression": booted.compression,
-        },
-        "config": {"file": "config", "sha256": digest.of_bytes(config)},
-        "modules": described,
-        "builtin": sorted(builtin),
-        "lacking": selection.lacking,
-    }
-    description["digest"] = kernel.content_digest(description)
-    return description
+        return folder.fill(output, source, booted, config, candidates, builtin)

@@ -2,6 +2,7 @@
 
 import bz2
 import lzma
+import re
 import struct
 import zlib
 from collections.abc import Callable
@@ -113,6 +114,19 @@ def vmlinux(image: bytes) -> bytes:
     if name != "none" and size != len(kernel):
         raise UserError(f"The kernel image unpacks to {len(kernel)} bytes, but says {size}.")
     return kernel
+
+
+def config(image: bytes) -> bytes | None:
+    """The configuration that the kernel carries (CONFIG_IKCONFIG), None where there is none or it can't be read."""
+    method = _method(image)
+    if method is None or method[1] is None:
+        return None
+    # kernel/configs.c puts the gzip file between these two marks.
+    found = re.search(rb"IKCFG_ST(\x1f\x8b.*?)IKCFG_ED", vmlinux(image), re.S)
+    try:
+        return _gzip(found[1]) if found else None
+    except zlib.error:
+        return None
 
 
 def _method(image: bytes) -> tuple[str, Callable[[bytes], bytes] | None] | None:

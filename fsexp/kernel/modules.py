@@ -43,6 +43,34 @@ WANTED = {
     "libcrc32c": "checksums of btrfs, xfs",
 }
 
+# The options of the kernel's configuration that decide on them: obj-$(CONFIG_...) in Linux's Makefiles.
+OPTIONS = {
+    "brd": "BLK_DEV_RAM",
+    "loop": "BLK_DEV_LOOP",
+    "scsi_debug": "SCSI_DEBUG",
+    "null_blk": "BLK_DEV_NULL_BLK",
+    "sd_mod": "BLK_DEV_SD",
+    "dm_mod": "BLK_DEV_DM",
+    "dm_delay": "DM_DELAY",
+    "dm_flakey": "DM_FLAKEY",
+    "bcache": "BCACHE",
+    "virtio_pci": "VIRTIO_PCI",
+    "virtio_blk": "VIRTIO_BLK",
+    "virtio_scsi": "SCSI_VIRTIO",
+    "nvme": "BLK_DEV_NVME",
+    "ahci": "SATA_AHCI",
+    "ext4": "EXT4_FS",
+    "ext2": "EXT2_FS",
+    "btrfs": "BTRFS_FS",
+    "xfs": "XFS_FS",
+    "f2fs": "F2FS_FS",
+    "jfs": "JFS_FS",
+    "crc32c_intel": "CRYPTO_CRC32C_INTEL",
+    "crc32c_generic": "CRYPTO_CRC32C",
+    "crc32c_cryptoapi": "CRYPTO_CRC32C",
+    "libcrc32c": "LIBCRC32C",
+}
+
 # Algorithms that filesystems ask the kernel's crypto interface for; all their modules are kept.
 WANTED_ALIASES = {
     "crypto-crc32c": "checksums of ext4, btrfs, xfs",
@@ -127,6 +155,17 @@ def name_of(path: str) -> str | None:
     """The name of the module in a file of that path, None when it is no module."""
     found = re.fullmatch(r"(?:.*/)?([^/]+?)(\.ko(?:\.(?:gz|xz|zst))?)", path)
     return normalise(found[1]) if found else None
+
+
+def builtin_in(text: str) -> set[str]:
+    """The names in a modules.builtin file."""
+    return {name for name in map(name_of, text.split()) if name}
+
+
+def builtin_by(config: bytes) -> set[str]:
+    """Those of the wanted modules that a kernel of that configuration has built in."""
+    on = set(re.findall(rb"^CONFIG_(\w+)=y\s*$", config, re.M))
+    return {name for name, option in OPTIONS.items() if option.encode() in on}
 
 
 def plain(path: str, data: bytes) -> bytes:
@@ -217,7 +256,9 @@ def select(candidates: Mapping[str, Candidate], builtin: Iterable[str]) -> Selec
     providers: dict[str, list[str]] = {}
     for name in sorted(candidates):
         path = "/" + candidates[name].path
-        if any(folder in path for folder in ALGORITHM_FOLDERS) and _NOT_ALGORITHMS not in path:
+        # Modules without folders were gathered by hand: they are few, and nothing says which are algorithms.
+        known = any(folder in path for folder in ALGORITHM_FOLDERS) or path.count("/") == 1
+        if known and _NOT_ALGORITHMS not in path:
             for alias in get(name)[1].aliases:
                 providers.setdefault(alias, []).append(name)
 
@@ -263,7 +304,7 @@ def load_order(kernel: dict, names: Iterable[str]) -> list[str]:
         if name in order or name in open_names or name in builtin:
             return
         if name not in modules:
-            raise ModuleMissing(name, kernel.get("release", "this kernel"))
+            raise ModuleMissing(name, kernel.get("release", "this kernel"), kernel.get("builtin_unknown", False))
         open_names.add(name)
         for other in modules[name]["softdeps"]:
             if normalise(other) in modules:
