@@ -162,6 +162,13 @@ def _sha256(value: str) -> str:
     return value.lower()
 
 
+def _program(value: str) -> str:
+    # It becomes a word of make's CC, which make gives to a shell.
+    if not re.fullmatch(r"[A-Za-z0-9/._+-]+", value):
+        raise ValueError(f"must be a program's name or path (it is {json.dumps(value)})")
+    return value
+
+
 Sha256 = Annotated[str, AfterValidator(_sha256)]
 
 
@@ -288,7 +295,7 @@ class Kernel(_Strict):
     patches: list[Patch] = []
     fragments: list[Text] = []
     config: Text | None = None
-    compiler: Annotated[str, Field(pattern=r"^[A-Za-z0-9/._+-]+$")] = "gcc"
+    compiler: Annotated[str, AfterValidator(_program)] = "gcc"
 
     @model_validator(mode="after")
     def _one_source(self) -> Kernel:
@@ -296,12 +303,14 @@ class Kernel(_Strict):
         if len(given) != 1:
             said = f"'{given[0]}' and '{given[1]}'" if given else "none"
             raise ValueError(f"one source is needed, of {', '.join(_SOURCES)}; there is {said}")
-        recipe = sorted(self.model_fields_set & set(_RECIPE))
+        recipe = self._recipe()
         if recipe and not self.built:
-            raise ValueError(
-                f"'{recipe[0]}' is for kernels that are built from source, and {given[0]} is built already"
-            )
+            raise ValueError(f"'{recipe[0]}' is for kernels that are built from source, and this one is built already")
         return self
+
+    def _recipe(self) -> list[str]:
+        defaults = type(self).model_fields
+        return [name for name in _RECIPE if getattr(self, name) != defaults[name].default]
 
     @property
     def kind(self) -> str:

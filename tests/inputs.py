@@ -24,6 +24,7 @@ def kernel(folder):
         "release": "6.1.0",
         "digest": "a" * 64,
         "image": {"file": "image", "sha256": _sha256(b"a kernel")},
+        "config": {"file": None, "sha256": None},
         "modules": {"brd": module},
         "builtin": BUILTIN,
     }

@@ -82,7 +82,41 @@ BAD = [
         "filesystems.ext4.mount: must not contain tabs, line feeds or other control characters",
     ),
     ("kernels.newest", {"debin": {}}, "kernels.newest: no such key 'debin'; did you mean 'debian'?"),
-    ("kernels.newest", {}, "kernels.newest.debian: is missing"),
+    (
+        "kernels.newest",
+        {},
+        "kernels.newest: one source is needed, of debian, tarball, tree, git, image; there is none",
+    ),
+    (
+        "kernels.newest",
+        {"debian": {"suite": "sid"}, "tree": {"path": "linux"}},
+        "kernels.newest: one source is needed, of debian, tarball, tree, git, image; there is 'debian' and 'tree'",
+    ),
+    (
+        "kernels.newest",
+        {"debian": {"suite": "sid"}, "fragments": ["my.config"]},
+        "kernels.newest: 'fragments' is for kernels that are built from source, and this one is built already",
+    ),
+    (
+        "kernels.newest",
+        {"tarball": {"release": 3.10}},
+        "kernels.newest.tarball.release: 3.1 is read as a number by YAML: write it in quotes",
+    ),
+    (
+        "kernels.newest",
+        {"tarball": {"url": "linux.tar.xz"}},
+        "kernels.newest.tarball: 'release' is needed, or 'url' and 'sha256'",
+    ),
+    (
+        "kernels.newest",
+        {"tarball": {"url": "linux.tar.xz", "sha256": "abc"}},
+        "kernels.newest.tarball.sha256: must be a sha256: 64 hexadecimal digits",
+    ),
+    (
+        "kernels.newest",
+        {"tree": {"path": "linux"}, "compiler": "gcc; rm -rf"},
+        'kernels.newest.compiler: must be a program\'s name or path (it is "gcc; rm -rf")',
+    ),
     ("kernels.newest", None, "kernels.newest: must be a mapping of keys to values (it is empty)"),
     (
         "kernels.newest.debian.snapshot",
@@ -108,7 +142,7 @@ BAD = [
     (
         "kernels.newest.debian.ladder",
         {"from": 6.16, "to": "7.3"},
-        "kernels.newest.debian.ladder.from: must be text (it is 6.16)",
+        "kernels.newest.debian.ladder.from: must be text: write it in quotes (it is 6.16)",
     ),
     (
         "kernels.newest.debian.ladder",
@@ -142,7 +176,7 @@ BAD = [
     ("limits", {"hang_s": 0}, "limits.hang_s: must be greater than 0 (it is 0)"),
     ("clock", None, "clock: must be one of virtual (it is empty)"),
     ("clock", True, "clock: must be one of virtual (it is true)"),
-    ("filesystems.ext4.type", "xfs9", "filesystems.ext4.type: no such value 'xfs9'; known are ext4, btrfs"),
+    ("filesystems.ext4.type", "xfs9", "filesystems.ext4.type: no such value 'xfs9'; did you mean 'xfs'?"),
     (
         "filesystems.ext4.format",
         ["-b", 4096],

@@ -84,7 +84,9 @@ def test_a_file_in_its_place(tmp_path):
         make(tmp_path / "out")
 
 
-@pytest.mark.parametrize("words", [["kernel", "debian-6.1"], ["kernel", "--maker"], ["userland"]])
+@pytest.mark.parametrize(
+    "words", [["kernel", "debian-6.1"], ["kernel", "--maker"], ["userland", "btrfs-progs+e2fsprogs"]]
+)
 def test_the_commands_leave_a_users_folder_alone(tmp_path, monkeypatch, capsys, words):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "config.yaml").write_text(json.dumps(GOOD))

@@ -30,19 +30,19 @@ def fetch(spec: dict, output: Path) -> dict:
     if spec.get("config"):
         config = _configuration(Path(spec["config"]))
     builtin = None if config is None else modules.builtin_by(config)
-    candidates: dict[str, modules.Candidate] = {}
+    offered: dict[str, modules.Candidate] = {}
     if spec.get("modules"):
         top = _top(Path(spec["modules"]), booted.release)
-        candidates = _candidates(top)
+        offered = candidates(top)
         listed = top / "modules.builtin"
         if listed.exists():
             builtin = modules.builtin_in(listed.read_text(encoding="utf-8"))
-        elif not candidates:
+        elif not offered:
             raise UserError(f"{top} holds neither modules (*.ko, also .gz, .xz, .zst) nor modules.builtin.")
     source = {name: str(spec[name]) for name in ("file", "modules", "config") if spec.get(name)}
     source |= {"kind": "image", "sha256": digest.of_bytes(data)}
     with whole.folder(output) as fresh:
-        return folder.fill(fresh, source, booted, config, candidates, builtin)
+        return folder.fill(fresh, source, booted, config, offered, builtin)
 
 
 def _read(path: Path, what: str) -> bytes:
@@ -72,7 +72,8 @@ def _top(given: Path, release: str) -> Path:
     return given
 
 
-def _candidates(top: Path) -> dict[str, modules.Candidate]:
+def candidates(top: Path) -> dict[str, modules.Candidate]:
+    """The modules in the files below a folder, by name. UserError where two files are of one name."""
     found: dict[str, Path] = {}
     for directory, folders, files in os.walk(top):
         folders.sort()

@@ -45,6 +45,7 @@ _KERNEL = {
     "release": str,
     "digest": str,
     "image": {"file": str, "sha256": str},
+    "config": dict,
     "modules": dict,
     "builtin": list,
 }

@@ -65,10 +65,11 @@ class Maker:
         inputs.kernel(folder / "results" / "maker")
         for name in self.study.kernels:
             inputs.kernel(folder / "results" / "kernels" / plan.slug(name))
-        inputs.userland(folder / "results" / "userland")
+        made = next(iter(plan.images(self.study).values()))
+        inputs.userland(folder / "results" / "userland" / plan.userland_key(made.packages))
         inputs.ops(folder / "results" / "ops" / f"{plan.ops_key(self.study.experiments['create-unlink'])}.ops")
         self.core = inputs.core(folder / "core")
-        self.key = plan.image_key(self.study, "ext4")
+        self.key = made.key
         self.description = folder / "results" / "images" / self.key / "image.json"
         monkeypatch.setattr(run, "start", self.start)
 
@@ -216,7 +217,7 @@ def test_an_input_that_is_not_what_its_description_says(maker, place, name, how)
 
 
 def test_a_userland_that_is_not_what_its_description_says(maker):
-    change(maker.folder / "results" / "userland" / "root.tar")
+    change(next((maker.folder / "results" / "userland").glob("*/root.tar")))
     maker.answers("ok", exported=EXT4)
     status, said = maker.image()
     assert status == 1

@@ -9,7 +9,7 @@ import packages
 import pytest
 import zstandard
 
-from fsexp import apt, deb
+from fsexp import apt, deb, whole
 from fsexp.errors import UserError
 from fsexp.kernel import ModuleMissing, binary, debian, modules
 
@@ -128,11 +128,11 @@ def test_modules_gathered_in_one_folder(built, tmp_path):
 
 def refused(spec, tmp_path, sentence):
     output = tmp_path / "out"
-    output.mkdir()
-    (output / "old").touch()
+    with whole.folder(output) as fresh:
+        (fresh / "old").touch()
     with pytest.raises(UserError, match=sentence):
         binary.fetch(spec, output)
-    assert [path.name for path in output.iterdir()] == ["old"]
+    assert {path.name for path in output.iterdir()} == {"old", whole.MARKER}
 
 
 def test_modules_of_another_version_are_refused_by_name(built, tmp_path):
