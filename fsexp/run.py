@@ -161,7 +161,11 @@ def start(config: Config, booting: Booting, export: Path | None = None) -> tuple
             records=records,
             export=export,
         )
-        ended = boot(session, xml, console, records, config.limits.hang_s, config.limits.timeout_s)
+        try:
+            ended = boot(session, xml, console, records, config.limits.hang_s, config.limits.timeout_s)
+        except MachineError:
+            domain.check(booting.settings)  # the machine may be one that this QEMU does not have
+            raise
         # Not before the boot: the session's folder is removed whatever kills us, and this one is not.
         files = Path(tempfile.mkdtemp(prefix=".run-", dir=_made(Path(config.cache))))
         try:
