@@ -121,10 +121,7 @@ def prepare(config: Config, one: plan.Run, inputs: Inputs) -> Booting:
     filesystem = config.filesystems[one.filesystem]
     made = Guest(kernel, inputs.core)
     made.disk(filesystem.disk_mib)
-    image = guest.read_image(inputs.image)
-    if "unavailable" in image:
-        raise UserError(f"the image of {one.filesystem} can't be made: {image['unavailable']}")
-    made.image(inputs.image.with_name("image.fsimg"), image["digest"])
+    made.image(inputs.image)
     made.mount(filesystem.type, filesystem.mount)
     made.ops(inputs.ops)
     made.umount()
