@@ -3,13 +3,11 @@
 import atexit
 import gc
 import inspect
-import logging
 import os
 import shlex
 import sys
 from pathlib import Path
 
-from snakemake.logging import logger as smk_logger
 from snakemake.utils import min_version
 
 min_version("9.0")
@@ -24,6 +22,13 @@ from fsexp import config as configuration
 from fsexp.errors import MachineError, UserError
 from fsexp.kernel import local
 from fsexp.vm import domain
+
+try:
+    # Before Snakemake's own reader, whose words say less.
+    if os.path.exists("config.yaml"):
+        configuration.read(Path("config.yaml"))
+except UserError as error:
+    sys.exit(f"fsexp: {error}")
 
 
 configfile: "config.yaml"
@@ -54,21 +59,5 @@ onstart:
     gc.enable()
 
 
-def summary():
-    if Path(RESULTS, "tables", "runs.csv").exists():
-        shell("fsexp summary")
-
-
 onsuccess:
     summary()
-
-
-class NothingToDo(logging.Handler):
-    """Snakemake calls no hook when there is nothing to be done, and only says so."""
-
-    def emit(self, record):
-        if record.getMessage().startswith("Nothing to be done"):
-            atexit.register(summary)
-
-
-smk_logger.addHandler(NothingToDo())

@@ -89,7 +89,7 @@ def _boot(config: Config, one: plan.Run, say) -> list[dict]:  # noqa: ANN001 - C
     kernel = guest.read_kernel(found.kernel)
     made = Guest(kernel, found.core)
     made.disk(filesystem.disk_mib)
-    made.image(found.image.with_name("image.fsimg"))
+    made.image(found.image)
     made.mount(filesystem.type, filesystem.mount)
     say(made)
     made.umount()

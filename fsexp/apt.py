@@ -85,6 +85,10 @@ class NotOffered(UserError):
     """The archive doesn't have that package, or not in that version."""
 
 
+class OtherDigest(NotOffered):
+    """The archive has that version of the package, with other content than was asked for."""
+
+
 class PrivateApt:
     """apt over the given suites, with all its state below `root`. Nothing is done before it is needed.
 
@@ -209,6 +213,11 @@ class PrivateApt:
             offered = self._find(package, version, sha256)
             if offered:
                 sha256, filename = offered["sha256"], offered["filename"]
+            elif other := self._offered(package, version):
+                raise OtherDigest(
+                    f"Debian {', '.join(self.suites)} has {package} {version} with the sha256 {other['sha256']}, "
+                    f"and {sha256} was asked for: the digest differs."
+                )
             elif sha256 is None or filename is None:
                 raise NotOffered(f"Debian {', '.join(self.suites)} no longer offers {package} {version}.")
             into.mkdir(parents=True, exist_ok=True)
@@ -241,14 +250,17 @@ class PrivateApt:
         """The record of exactly that package in the index, which is refreshed once to find it."""
         self._lists()
         while True:
-            try:
-                found = record(self.show(package, version))
-                if sha256 in (None, found["sha256"]):
-                    return found
-            except NotOffered:
-                pass
+            found = self._offered(package, version)
+            if found and sha256 in (None, found["sha256"]):
+                return found
             if self._updated or not self.update():
                 return None
+
+    def _offered(self, package: str, version: str) -> dict | None:
+        try:
+            return record(self.show(package, version))
+        except NotOffered:
+            return None
 
     def _fetch(self, package: str, version: str, sha256: str, filename: str, offered: bool) -> Path:
         work = self._work()
@@ -483,7 +495,7 @@ def pinned(
         apt.update()
         records = choose(apt)
     else:
-        records = entry["packages"]
+        records = _records(entry, key, lock_file)
     into = Path(cache) / "downloads"
     apt.prefetch(records, into)
     try:
@@ -494,12 +506,31 @@ def pinned(
         if entry is None:
             raise
         where = lock.line(lock_file, key)
-        raise NotOffered(
-            f"{error} To take the current version instead, remove the entry {key!r} (line {where}) from {lock_file}."
+        instead = "what the archive has" if isinstance(error, OtherDigest) else "the current version"
+        raise type(error)(
+            f"{error} To take {instead} instead, remove the entry {key!r} (line {where}) from {lock_file}."
         ) from error
     if entry is None:
         lock.put(lock_file, key, {"packages": records})
     return list(zip(records, paths, strict=True))
+
+
+_RECORD = {"package": str, "version": str, "sha256": str, "bytes": int, "filename": str}
+
+
+def _records(entry: dict, key: str, lock_file: Path) -> list[dict]:
+    """The packages of an entry of the lock file. Raises UserError where it has none, or one is not whole."""
+    records = entry.get("packages")
+    whole_ones = isinstance(records, list) and all(
+        isinstance(one, dict) and all(isinstance(one.get(name), kind) for name, kind in _RECORD.items())
+        for one in records
+    )
+    if not whole_ones or not records:
+        raise UserError(
+            f"the entry {key!r} (line {lock.line(lock_file, key)}) of {lock_file} is damaged: mend it, or remove it to "
+            "pin the current version"
+        )
+    return records
 
 
 def private(spec: dict, suites: Sequence[str], cache: Path) -> PrivateApt:

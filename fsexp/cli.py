@@ -10,22 +10,23 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from fsexp import __version__, whole
-from fsexp.errors import MachineError, UserError
+from fsexp.errors import BuildFailed, MachineError, UserError
 
 if TYPE_CHECKING:
     from fsexp import plan as plans
     from fsexp import run as runs
     from fsexp.config import Config
 
+INTERRUPTED = 130  # as a shell says it: 128 and SIGINT
 CORE = Path(__file__).resolve().parents[1] / "vmimages" / "core" / "build" / "core"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one subcommand. Returns the exit status: 0, 1 for the user's error, 2 for the machine's."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    """Run one subcommand. Returns the exit status: 0, 1 for the user's error, 2 for the machine's, 130 interrupted."""
+    _on_signals()
     options = _parser().parse_args(arguments)
     try:
         return options.command(options) or 0
@@ -40,20 +41,84 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     except OSError as error:
         # The disk is full, a folder is not writable: the machine's, and a traceback would not help to mend it.
-        print(f"fsexp: {error}", file=sys.stderr)
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"fsexp: {place}{error.strerror or error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("fsexp: interrupted; nothing is left running", file=sys.stderr)
-        return 130
+        return INTERRUPTED
+
+
+_interrupts = 0
+
+
+def _on_signals() -> None:
+    global _interrupts
+    _interrupts = 0
+    signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # in the background of a script it is ignored
+        signal.signal(signal.SIGINT, _interrupt)
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    # As Ctrl-C, so that whatever is under way ends its guest on the way out.
-    raise KeyboardInterrupt
+    """As Ctrl-C, so that whatever is under way ends its guest on the way out, which another Ctrl-C must not cut short.
+
+    Only the third ends the process at once; a session's guard then ends the guest.
+    """
+    global _interrupts
+    _interrupts += 1
+    if _interrupts == 1:
+        raise KeyboardInterrupt
+    if _interrupts == 2:
+        os.write(2, b"fsexp: ending what is running; once more, and it is left as it is\n")
+        return
+    os._exit(INTERRUPTED)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A wrong command line is the user's error: argparse's own status for it is the machine's here."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(1, f"fsexp: {message}; `{self.prog} --help` says more\n")
+
+
+def _path(text: str) -> Path:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("a path must not be empty")
+    return Path(text)
+
+
+def _new_file(text: str) -> Path:
+    if _path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is a folder; name a file")
+    return Path(text)
+
+
+def _old_file(text: str) -> Path:
+    if not _path(text).is_file():
+        raise argparse.ArgumentTypeError(f"{text} is a folder" if Path(text).is_dir() else f"there is no file {text}")
+    return Path(text)
+
+
+def _old_folder(text: str) -> Path:
+    if not _path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {text}")
+    return Path(text)
+
+
+def _called(name: str) -> Callable[[str], Path]:
+    """A file that is written with others beside it, which have names of their own too."""
+
+    def path(text: str) -> Path:
+        if _new_file(text).name != name:
+            raise argparse.ArgumentTypeError(f"the file must be called {name}, for what reads it looks for that name")
+        return Path(text)
+
+    return path
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="fsexp", description=__doc__, allow_abbrev=False)
+    parser = _Parser(prog="fsexp", description=__doc__, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"fsexp {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
@@ -61,13 +126,13 @@ def _parser() -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
         sub.set_defaults(command=command)
         sub.add_argument(
-            "--config", type=Path, action="append", metavar="FILE",
+            "--config", type=_path, action="append", metavar="FILE",
             help="configuration; given again, later files override (default: $FSEXP_CONFIG, else config.yaml)",
         )  # fmt: skip
         return sub
 
     sub = add("plan", _plan, "List the runs of the study, or write its plan.")
-    sub.add_argument("--output", type=Path, metavar="FILE", help="write plan.json here, config.json beside it")
+    sub.add_argument("--output", type=_new_file, metavar="FILE", help="write plan.json here, config.json beside it")
     sub.add_argument("--schema", action="store_true", help="print the configuration's JSON Schema instead")
 
     unavailable = "write what can't be had as an outcome and exit with 0, as the rules do (not with strict: true)"
@@ -76,45 +141,55 @@ def _parser() -> argparse.ArgumentParser:
     which = sub.add_mutually_exclusive_group(required=True)
     which.add_argument("name", nargs="?", help="its name under kernels:")
     which.add_argument("--maker", action="store_true", help="the maker VM's")
-    sub.add_argument("--output", type=Path, metavar="FILE", help="write kernel.json here, the rest beside it")
+    sub.add_argument(
+        "--output", type=_called("kernel.json"), metavar="FILE", help="write kernel.json here, the rest beside it"
+    )
     sub.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes that build it (default: every core)")
     sub.add_argument("--or-unavailable", action="store_true", help=unavailable)
 
     sub = add("userland", _userland, "Fetch the packages that the maker VM runs mkfs from.")
     sub.add_argument("name", nargs="?", help="its packages, joined by + (default: each that the study's images need)")
-    sub.add_argument("--output", type=Path, metavar="FILE", help="write userland.json here, the rest beside it")
+    sub.add_argument(
+        "--output", type=_called("userland.json"), metavar="FILE", help="write userland.json here, the rest beside it"
+    )
 
     sub = add("image", _image, "Make a filesystem's image in the maker VM.")
     sub.add_argument("key", help="the image's name, as `fsexp plan` prints it")
     _named(sub, "kernel", "userland", "core")
-    sub.add_argument("--output", type=Path, metavar="FILE", help="write image.json here, the rest beside it")
+    sub.add_argument(
+        "--output", type=_called("image.json"), metavar="FILE", help="write image.json here, the rest beside it"
+    )
     sub.add_argument("--or-unavailable", action="store_true", help=unavailable)
 
     sub = add("ops", _ops, "Write an experiment's stream of operations, or print one.")
     sub.add_argument("key", nargs="?", help="the stream's name, as `fsexp plan` prints it")
-    sub.add_argument("--output", type=Path, metavar="FILE")
-    sub.add_argument("--show", type=Path, metavar="FILE", help="print a stream, an operation a line")
+    sub.add_argument("--output", type=_new_file, metavar="FILE")
+    sub.add_argument("--show", type=_old_file, metavar="FILE", help="print a stream, an operation a line")
 
     sub = add("run", _run, "Boot one cell with one seed, or take the run from the cache.")
-    sub.add_argument("--run", required=True, metavar="FOLDER", help="the run's folder, as `fsexp plan` prints it")
+    sub.add_argument(
+        "--run", required=True, metavar="FOLDER", help="the run's folder, with or without that of the results"
+    )
     _named(sub, "kernel", "image", "ops", "core")
     sub.add_argument("--again", action="store_true", help="boot even where the cache has the run, and compare")
-    sub.add_argument("--output", type=Path, metavar="FILE", help="write run.json here, the rest beside it")
+    sub.add_argument(
+        "--output", type=_called("run.json"), metavar="FILE", help="write run.json here, the rest beside it"
+    )
 
     sub = add("tables", _tables, "Collect the runs into tables.")
     _named(sub, "plan")
-    sub.add_argument("--output", type=Path, metavar="FOLDER")
+    sub.add_argument("--output", type=_path, metavar="FOLDER")
 
     sub = add("report", _report, "Render the report.")
     _named(sub, "plan", "tables")
-    sub.add_argument("--output", type=Path, metavar="FOLDER")
+    sub.add_argument("--output", type=_path, metavar="FOLDER")
 
     sub = add("selfcheck", _selfcheck, "Prove that two runs agree in every digit on this machine.")
     sub.add_argument("--kernel", action="append", metavar="NAME", help="only this kernel (default: all)")
 
     sub = add("native", _native, "Replay a workload in a folder of the host, by the core as an ordinary program.")
     sub.add_argument("key", help="the stream's name, as `fsexp plan` prints it, or a file")
-    sub.add_argument("--directory", type=Path, required=True, metavar="FOLDER", help="an empty folder")
+    sub.add_argument("--directory", type=_old_folder, required=True, metavar="FOLDER", help="an empty folder")
 
     add("summary", _summary, "Say how the study's runs ended.")
     add("doctor", _doctor, "Say what this machine can do, and what is missing.")
@@ -123,7 +198,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _named(sub: argparse.ArgumentParser, *names: str) -> None:
     for name in names:
-        sub.add_argument(f"--{name}", type=Path, metavar="FILE", help="default: where its rule puts it")
+        kind, what = (_old_folder, "FOLDER") if name == "tables" else (_old_file, "FILE")
+        sub.add_argument(f"--{name}", type=kind, metavar=what, help="default: where its rule puts it")
 
 
 def _config(options: argparse.Namespace) -> Config:
@@ -144,8 +220,7 @@ def _plan(options: argparse.Namespace) -> None:
     made = plan.images(config)
     if options.output:
         plan.write(config, options.output)
-        text = json.dumps(config.model_dump(), indent=1, ensure_ascii=False)
-        options.output.with_name("config.json").write_text(text + "\n", encoding="utf-8")
+        whole.write_json(options.output.with_name("config.json"), config.model_dump())
         return
     for name, experiment in config.experiments.items():
         cells = [(level, kernel) for level in experiment.filesystems for kernel in experiment.kernels]
@@ -166,6 +241,7 @@ def _kernel(options: argparse.Namespace) -> None:
         _known(config, options.name)
         kernel, place = config.kernels[options.name], Path("kernels", plan.slug(options.name))
     output = options.output or Path(config.results) / place / "kernel.json"
+    whole.check_ours(output.parent)  # before much is fetched for it
     spec = {**kernel.source(), "mirror": config.mirror, "snapshot_mirror": config.snapshot_mirror}
     study = [Path(config.results), Path(config.cache)]
     try:
@@ -173,8 +249,9 @@ def _kernel(options: argparse.Namespace) -> None:
     except whole.NotOurs:
         raise
     except (UserError, MachineError) as error:
-        word = getattr(error, "outcome", "no-kernel")
-        _or_unavailable(config, options, output, f"kernel {options.name or place}", error, outcome=word)
+        description = _unavailable(config, options, f"kernel {options.name or place}", error)
+        with whole.folder(output.parent) as fresh:
+            whole.write_json(fresh / output.name, description)
 
 
 def _known(config: Config, name: str) -> None:
@@ -193,6 +270,7 @@ def _userland(options: argparse.Namespace) -> None:
         raise UserError("--output needs the name of one userland")
     for name in [options.name] if options.name else known:
         output = options.output or Path(config.results, "userland", name, "userland.json")
+        whole.check_ours(output.parent)
         spec = {
             "suite": config.maker.userland.suite,
             "packages": list(known[name]),
@@ -201,17 +279,16 @@ def _userland(options: argparse.Namespace) -> None:
         userland.fetch(spec, Path(config.cache), Path("userland.lock"), output.parent)
 
 
-def _or_unavailable(
-    config: Config, options: argparse.Namespace, path: Path, what: str, error: Exception, **described: object
-) -> None:
-    """What can't be had is an outcome of the cells that need it; the rest of the study goes on, unless `strict`.
+def _unavailable(config: Config, options: argparse.Namespace, what: str, error: Exception) -> dict[str, object]:
+    """What can't be had, as its description: an outcome of the cells that need it, while the rest of the study goes on.
 
-    Raises the error where a person called, who asked for this one thing.
+    Raises the error where the study is `strict`, or a person called, who asked for this one thing.
     """
     if config.strict or not options.or_unavailable:
         raise error
     print(f"fsexp: {what} can't be had: {error}", file=sys.stderr)
-    whole.write_json(path, {"format": 1, "unavailable": str(error), **described})
+    own = {"outcome": error.outcome} if isinstance(error, BuildFailed) else {}
+    return {"format": 1, "unavailable": str(error), **own}
 
 
 def _image(options: argparse.Namespace) -> None:
@@ -232,8 +309,9 @@ def _image(options: argparse.Namespace) -> None:
             output.parent,
         )
     except filesystem.Refused as error:
-        _or_unavailable(config, options, output, f"image {options.key}", error, outcome="unsupported")
-        whole.write(output.with_name("image.fsimg"), b"")
+        description = _unavailable(config, options, f"image {options.key}", error)
+        whole.write(output.with_name("image.fsimg"), b"")  # the rule's other output
+        whole.write_json(output, description | {"outcome": "unsupported"})
 
 
 def _ops(options: argparse.Namespace) -> None:
@@ -248,7 +326,6 @@ def _ops(options: argparse.Namespace) -> None:
         raise UserError("name a stream (`fsexp plan` lists them), or one to --show")
     experiment = _experiment(config, options.key)
     output = options.output or Path(config.results, "ops", f"{options.key}.ops")
-    output.parent.mkdir(parents=True, exist_ok=True)
     ops.write(output, workload.ops(*plan.workload_of(experiment)))
 
 
@@ -336,9 +413,8 @@ def _make_inputs(config: Config, runs: list[plans.Run]) -> None:
 
     results = Path(config.results)
     path = results / "selfcheck" / "plan.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
     plan.write(config, path)
-    path.with_name("config.json").write_text(json.dumps(config.model_dump()), encoding="utf-8")
+    whole.write_json(path.with_name("config.json"), config.model_dump())
     given = ["--config", str(path.with_name("config.json"))]
     made = plan.images(config)
     needed = {("kernel", "--maker"): results / "maker" / "kernel.json"}
@@ -364,8 +440,8 @@ def _native(options: argparse.Namespace) -> int:
     from fsexp.vm import outcome, record
 
     folder = options.directory
-    if not folder.is_dir() or any(folder.iterdir()):
-        raise UserError(f"{folder} must be an empty folder that exists: the workload makes and deletes files in it")
+    if any(folder.iterdir()):
+        raise UserError(f"{folder} must be an empty folder: the workload makes and deletes files in it")
     with tempfile.TemporaryDirectory() as scratch:
         stream = Path(options.key)
         if not stream.is_file():

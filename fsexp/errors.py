@@ -7,3 +7,9 @@ class UserError(Exception):
 
 class MachineError(Exception):
     """The machine failed: QEMU died, the disk is full. Says what happened and where the log is."""
+
+
+class BuildFailed(UserError):
+    """A kernel's source does not build: a finding about that kernel, and the outcome of its cells."""
+
+    outcome = "build-failed"

@@ -21,17 +21,22 @@ FORMAT = 1
 
 def read(path: Path) -> dict[str, dict]:
     """The entries by key; empty when there is no file yet. UserError when it can't be understood."""
+    mend = "mend it, take it from where the study is kept, or remove it to pin what is current"
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        content = json.loads(Path(path).read_bytes().decode("utf-8"))
     except FileNotFoundError:
         return {}
-    try:
-        content = json.loads(text)
-        entries = content["entries"]
-        if content["format"] != FORMAT or not isinstance(entries, dict):
-            raise ValueError("not a lock file of this version")
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} can't be read as a lock file ({error}); mend or remove it.") from error
+    except OSError as error:
+        raise UserError(f"{path} can't be read: {error.strerror}") from None
+    except json.JSONDecodeError as error:
+        raise UserError(f"the lock file {path} is damaged at line {error.lineno}; {mend}") from None
+    except (UnicodeDecodeError, RecursionError):
+        raise UserError(f"the lock file {path} is damaged: it is not JSON; {mend}") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise UserError(f"{path} is no lock file of format {FORMAT}; {mend}")
+    entries = content.get("entries")
+    if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
+        raise UserError(f"the lock file {path} has no entries; {mend}")
     return entries
 
 

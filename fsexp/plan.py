@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fsexp import digest, workload
+from fsexp import digest, whole, workload
 from fsexp.config import Config, Experiment
 from fsexp.errors import UserError
 from fsexp.image import formats
@@ -60,9 +60,17 @@ def runs(config: Config) -> Iterator[Run]:
 
 
 def run(config: Config, folder: str) -> Run:
-    """The run that belongs in `folder`. Raises UserError where the configuration has none."""
+    """The run that belongs in `folder`, named below the results folder or with it, or by a file in it.
+
+    Raises UserError where the configuration has none.
+    """
+    wanted = Path(os.path.normpath(folder))
+    results = Path(config.results).absolute()
+    if wanted.absolute().is_relative_to(os.path.normpath(results)):
+        wanted = wanted.absolute().relative_to(os.path.normpath(results))
+    names = (wanted.as_posix(), wanted.parent.as_posix())
     for candidate in runs(config):
-        if candidate.folder == folder:
+        if candidate.folder in names:
             return candidate
     raise UserError(f"the configuration has no run {folder}; `fsexp plan` lists them")
 
@@ -244,5 +252,4 @@ def describe(config: Config) -> dict[str, Any]:
 
 def write(config: Config, path: Path) -> None:
     """Write the plan as JSON."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(describe(config), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    whole.write_json(path, describe(config))

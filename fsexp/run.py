@@ -120,13 +120,10 @@ def prepare(config: Config, one: plan.Run, inputs: Inputs) -> Booting:
     """The run's guest, described. Raises ModuleMissing or Unsupported where the kernel can't do what the run needs."""
     kernel = guest.read_kernel(inputs.kernel)
     filesystem = config.filesystems[one.filesystem]
-    image = guest.read_image(inputs.image)
-    if "unavailable" in image:
-        raise UserError(f"the image of {one.filesystem} can't be made: {image['unavailable']}")
-    _check_format(kernel, image)
     made = Guest(kernel, inputs.core)
     made.disk(filesystem.disk_mib)
-    made.image(inputs.image.with_name("image.fsimg"), image["digest"])
+    made.image(inputs.image)
+    _check_format(kernel, guest.read_image(inputs.image))
     made.mount(filesystem.type, filesystem.mount)
     made.ops(inputs.ops)
     made.umount()
@@ -171,7 +168,11 @@ def start(config: Config, booting: Booting, export: Path | None = None) -> tuple
             records=records,
             export=export,
         )
-        ended = boot(session, xml, console, records, config.limits.hang_s, config.limits.timeout_s)
+        try:
+            ended = boot(session, xml, console, records, config.limits.hang_s, config.limits.timeout_s)
+        except MachineError:
+            domain.check(booting.settings)  # the machine may be one that this QEMU does not have
+            raise
         # Not before the boot: the session's folder is removed whatever kills us, and this one is not.
         files = Path(tempfile.mkdtemp(prefix=".run-", dir=_made(Path(config.cache))))
         try:

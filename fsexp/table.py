@@ -115,10 +115,15 @@ class _Malformed(Exception):
 
 def load_plan(plan_path: Path) -> dict:
     """The plan as a dict. Raises UserError when the file cannot be read or is not a plan."""
+    again = f"`fsexp plan --output {plan_path}` makes it"
     try:
         plan = read_json(plan_path)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{plan_path}: cannot read the plan: {error}") from error
+    except FileNotFoundError:
+        raise UserError(f"there is no plan at {plan_path}; {again}") from None
+    except OSError as error:
+        raise UserError(f"{plan_path}: cannot read the plan: {error.strerror}") from None
+    except ValueError:
+        raise UserError(f"{plan_path} is no plan, for it is not JSON; {again} again") from None
     whole = (
         isinstance(plan, dict)
         and plan.get("format") == FORMAT
@@ -127,8 +132,33 @@ def load_plan(plan_path: Path) -> dict:
         and isinstance(plan.get("study"), dict)
     )
     if not whole:
-        raise UserError(f"{plan_path}: not a plan of format {FORMAT}")
+        raise UserError(f"{plan_path}: not a plan of format {FORMAT}; {again} again")
+    if not all(map(_is_experiment, plan["experiments"].values())):
+        raise UserError(f"{plan_path}: an experiment of the plan is damaged; {again} again")
+    if not all(_is_run(one, plan["experiments"]) for one in plan["runs"]):
+        raise UserError(f"{plan_path}: a run of the plan is damaged; {again} again")
     return plan
+
+
+def _has(value: Any, members: dict[str, type]) -> bool:
+    return isinstance(value, dict) and all(isinstance(value.get(name), kind) for name, kind in members.items())
+
+
+def _is_experiment(value: Any) -> bool:
+    return (
+        _has(value, {"factors": dict, "phases": list, "seeds": list, "workload": dict})
+        and all(isinstance(levels, list) for levels in value["factors"].values())
+        and all(name in value["factors"] for name in FACTORS_ALWAYS)
+        and isinstance(value["workload"].get("parameters"), dict)
+    )
+
+
+def _is_run(value: Any, experiments: dict) -> bool:
+    return (
+        _has(value, {"experiment": str, "levels": dict, "seed": int, "folder": str})
+        and value["experiment"] in experiments
+        and all(name in value["levels"] for name in FACTORS_ALWAYS)
+    )
 
 
 def read_json(path: Path) -> Any:
@@ -261,9 +291,15 @@ def read(tables: Path, name: str) -> pandas.DataFrame:
 
     path = tables / f"{name}.parquet"
     try:
-        return pandas.read_parquet(path, dtype_backend="numpy_nullable")
-    except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
-        raise UserError(f"{path}: cannot read the table: {error}") from error
+        frame = pandas.read_parquet(path, dtype_backend="numpy_nullable")
+    except FileNotFoundError:
+        raise UserError(f"there is no table {path}; `fsexp tables` makes it") from None
+    except (OSError, ValueError):  # pyarrow's own errors are ValueErrors
+        raise UserError(f"{path} is no table; `fsexp tables` makes it again") from None
+    absent = {column.name for column in COLUMNS[name]}.difference(frame.columns)
+    if absent:
+        raise UserError(f"{path} has no column {min(absent)}; `fsexp tables` makes it again")
+    return frame
 
 
 def rows(frame: pandas.DataFrame) -> list[dict]:

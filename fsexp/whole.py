@@ -68,7 +68,7 @@ def folder(output: Path) -> Iterator[Path]:
     anything that was not made here: nothing of another's is ever removed.
     """
     output = Path(output).absolute()  # "" and "." have a name then
-    _check_ours(output)
+    check_ours(output)
     output.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f".{output.name[:100]}.", suffix=".new", dir=output.parent))
     try:
@@ -76,14 +76,16 @@ def folder(output: Path) -> Iterator[Path]:
         yield fresh
         names = sorted(path.name for path in fresh.iterdir())
         write_json(fresh / MARKER, {"made by": "fsexp, which replaces this folder", "names": names})
-        _check_ours(output)
+        check_ours(output)
         _swap(fresh, output)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         raise
 
 
-def _check_ours(output: Path) -> None:
+def check_ours(output: Path) -> None:
+    """Raises NotOurs where `folder` would not replace `output`."""
+    output = Path(output)
     if not output.exists():
         return
     if not output.is_dir():

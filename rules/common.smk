@@ -1,4 +1,8 @@
 # The validated study, and what the rules look up in it.
+import logging
+
+from snakemake.logging import logger as smk_logger
+
 try:
     # Snakemake's own reader keeps the last of two equal keys: the files are read once more for those.
     for file in workflow.configfiles:
@@ -77,6 +81,22 @@ def gone(_):
     if not Path(RESULTS, "tables", "runs.csv").exists():
         return []
     return [path for folder in RUNS if not os.path.exists(path := f"{RESULTS}/{folder}/run.json")]
+
+
+def summary():
+    if Path(RESULTS, "tables", "runs.csv").exists():
+        shell("fsexp summary")
+
+
+class NothingToDo(logging.Handler):
+    """Snakemake calls no hook when there is nothing to be done, and only says so."""
+
+    def emit(self, record):
+        if record.getMessage().startswith("Nothing to be done"):
+            atexit.register(summary)
+
+
+smk_logger.addHandler(NothingToDo())
 
 
 wildcard_constraints:

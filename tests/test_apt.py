@@ -200,6 +200,34 @@ def test_a_pinned_version_that_is_gone_names_the_line(scripted, cached, tmp_path
         apt.pinned("k", lock_file, tmp_path, private, refuse)
 
 
+def test_a_pinned_digest_that_is_not_the_archives(scripted, cached, tmp_path):
+    path, record = cached
+    path.unlink()
+    show = f"Package: zlib1g\nVersion: 1:1.2-3\nSHA256: {'b' * 64}\nSize: 1\nFilename: pool/z.deb\n"
+    program = scripted({"show": (0, show, ""), "indextargets": (0, "bookworm\n", "")})
+    lock_file = tmp_path / "kernels.lock"
+    lock.put(lock_file, "k", {"packages": [record]})
+    with pytest.raises(UserError) as caught:
+        apt.pinned("k", lock_file, tmp_path, apt.PrivateApt(tmp_path / "r", ["bookworm"]), refuse)
+    said = str(caught.value)
+    assert f"has zlib1g 1:1.2-3 with the sha256 {'b' * 64}, and {record['sha256']} was asked for" in said
+    assert "the digest differs" in said and "no longer offers" not in said
+    assert f"To take what the archive has instead, remove the entry 'k' (line 4) from {lock_file}." in said
+    assert not [call for call in program.calls if "download-file" in call or call[-2:-1] == ["download"]]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [{}, {"packages": []}, {"packages": {}}, {"packages": [{}]}, {"packages": ["p"]}, {"packages": [{"package": "p"}]}],
+)
+def test_a_damaged_entry_names_the_line(scripted, tmp_path, entry):
+    scripted({})
+    lock.put(tmp_path / "kernels.lock", "k", entry)
+    private = apt.PrivateApt(tmp_path / "r", ["bookworm"])
+    with pytest.raises(UserError, match=r"the entry 'k' \(line 4\) of .*kernels\.lock is damaged: mend it"):
+        apt.pinned("k", tmp_path / "kernels.lock", tmp_path, private, refuse)
+
+
 def test_a_damaged_download_is_not_kept(scripted, tmp_path):
     show = "Package: p\nVersion: 1\nSHA256: 00\nSize: 1\nFilename: pool/p_1_all.deb\n"
     scripted({"show": (0, show, ""), "indextargets": (0, "bookworm\n", "")})

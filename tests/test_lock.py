@@ -1,4 +1,5 @@
 import json
+import re
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
@@ -24,12 +25,31 @@ def test_what_is_put_is_read(tmp_path):
     assert lock.line(path, "absent") is None
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"format": 2, "entries": {}}', '{"format": 1, "entries": []}'])
-def test_what_is_no_lock_file(tmp_path, text):
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (b"", "is damaged at line 1"),
+        (b'{"format": 1,\n "entries": {\n', "is damaged at line 3"),
+        (b"\xff", "it is not JSON"),
+        (b"[" * 100_000, "it is not JSON"),
+        (b"[]", "is no lock file of format 1"),
+        (b'{"entries": {}}', "is no lock file of format 1"),
+        (b'{"format": 2, "entries": {}}', "is no lock file of format 1"),
+        (b'{"format": 1}', "has no entries"),
+        (b'{"format": 1, "entries": []}', "has no entries"),
+        (b'{"format": 1, "entries": {"k": []}}', "has no entries"),
+    ],
+)
+def test_what_is_no_lock_file(tmp_path, text, problem):
     path = tmp_path / "x.lock"
-    path.write_text(text)
-    with pytest.raises(UserError, match=r"x\.lock"):
+    path.write_bytes(text)
+    with pytest.raises(UserError) as caught:
         lock.read(path)
+    said = str(caught.value)
+    assert str(path) in said and problem in said
+    assert said.endswith("; mend it, take it from where the study is kept, or remove it to pin what is current")
+    # The words of Python's own parser help nobody to mend it.
+    assert not re.search(r"Expecting|char \d|codec|NoneType|'format'", said)
 
 
 def _put(path, number):

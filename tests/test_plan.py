@@ -206,6 +206,29 @@ def test_each_type_has_its_userland():
     assert plan.userlands(study(maker=own)) == {"e2fsprogs+xfsprogs": ("e2fsprogs", "xfsprogs")}
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "{folder}",
+        "{folder}/",
+        "./{folder}",
+        "results/{folder}",
+        "results/{folder}/run.json",
+        "{here}/results/{folder}/console.log",
+    ],
+)
+def test_a_run_is_found_by_each_of_its_paths(words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    one = next(plan.runs(study()))
+    assert plan.run(study(), words.format(folder=one.folder, here=tmp_path)) == one
+
+
+@pytest.mark.parametrize("words", ["runs", "runs/create-unlink", "other/runs/create-unlink/debian-6.1,ext4/1", "", "/"])
+def test_what_names_no_run(words):
+    with pytest.raises(UserError, match="`fsexp plan` lists them"):
+        plan.run(study(), words)
+
+
 def test_unknown_run():
     with pytest.raises(UserError, match="no run runs/x"):
         plan.run(study(), "runs/x")

@@ -77,6 +77,23 @@ def checkout(tmp_path_factory):
     return made
 
 
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a: 1\n? [b]\n: 2\n", "fsexp: config.yaml, line 2: a key must be text, and this one is a list or a mapping"),
+        ("a: " + "[" * 3000 + "]" * 3000, "fsexp: config.yaml: values are nested too deeply"),
+        ('a: "x\0y"\n', "fsexp: config.yaml, line 1: the character U+0000 can't stand in YAML"),
+        (yaml.safe_dump(GOOD | {"results": "/"}), "fsexp: results: must be a folder of its own"),
+    ],
+)
+def test_a_configuration_that_is_refused(tmp_path, text, sentence):
+    made = Checkout(tmp_path)
+    (tmp_path / "config.yaml").write_text(text)
+    said = made.call("snakemake", "--cores", "1", "--dry-run", "all", status=1)
+    assert said.splitlines()[-1].startswith(sentence)
+    assert "Traceback" not in said
+
+
 def test_with_nothing_to_do_the_last_lines_say_how_the_runs_ended(checkout):
     said = checkout.call("snakemake", "--cores", "1", "all")
     assert "Nothing to be done" in said

@@ -93,6 +93,6 @@ def test_the_commands_leave_a_users_folder_alone(tmp_path, monkeypatch, capsys, 
     monkeypatch.setattr("fsexp.apt.pinned", lambda *_: [])
     monkeypatch.setattr(userland, "entries", lambda _: {})
     (tmp_path / "thesis.tex").write_text("years of work")
-    assert cli.main([*words, "--output", str(tmp_path / "out.json")]) == 1
+    assert cli.main([*words, "--output", str(tmp_path / f"{words[0]}.json")]) == 1
     assert "thesis.tex" in capsys.readouterr().err
     assert names(tmp_path) >= {"thesis.tex", "config.yaml"}

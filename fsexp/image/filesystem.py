@@ -52,7 +52,7 @@ def make(config: Config, key: str, kernel: Path, userland: Path, core: Path, out
             raise UserError(f"the maker VM's {what} can't be had: {description['unavailable']}")
     command = formats.mkfs(wanted.type, wanted.options, guest.DISK)
     made = Guest(maker, core)
-    made.userland(userland.with_name("root.tar"), packages["digest"])
+    made.userland(userland)
     made.disk(wanted.disk_mib)
     made.command(command)
     made.export()

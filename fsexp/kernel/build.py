@@ -23,7 +23,7 @@ from typing import IO, Any
 import yaml
 
 from fsexp import digest, lock, whole
-from fsexp.errors import MachineError, UserError
+from fsexp.errors import BuildFailed, MachineError, UserError
 from fsexp.kernel import tree as source_tree
 from fsexp.kernel.source import Source
 from fsexp.kernel.version import Version, holds, parse
@@ -58,12 +58,6 @@ _PROGRAMS = {
     "perl": "perl",
     "gzip": "gzip",
 }
-
-
-class BuildFailed(UserError):
-    """The tree does not build: a finding about the kernel, not a fault of the machine."""
-
-    outcome = "build-failed"
 
 
 @dataclass(frozen=True)

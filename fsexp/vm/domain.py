@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 import shutil
 import subprocess
 import uuid
@@ -56,6 +58,20 @@ def emulator() -> dict[str, Any]:
                 firmware[name] = digest.of_file(file)
                 break
     return {"path": path, "version": answer.stdout.splitlines()[0], "firmware": firmware}
+
+
+def check(settings: dict[str, Any]) -> None:
+    """Raises UserError where this machine's QEMU has no such machine type or CPU model."""
+    for key, what, row in (("type", "machine", r"^(\S+) +"), ("cpu", "cpu", r"^x86 (\S+)")):
+        # -cpu and -machine list what there is, a line each, under a heading.
+        answer = subprocess.run([emulator()["path"], f"-{what}", "help"], capture_output=True, text=True, check=False)
+        known = re.findall(row, answer.stdout, re.MULTILINE)
+        if known and settings[key] not in known:
+            close = difflib.get_close_matches(settings[key], known, n=4) or known[:4]
+            raise UserError(
+                f"machine.{key}: {emulator()['version']} has no {settings[key]}; it has {', '.join(close)} and others "
+                f"(`{EMULATOR} -{what} help` lists them)"
+            )
 
 
 def machine(settings: dict[str, Any]) -> dict[str, Any]:

@@ -157,9 +157,12 @@ class Guest:
         self._modules(_DISK_MODULES, {"brd": size})
         self._say("disk", DISK, str(disk_mib * 2**20))
 
-    def image(self, path: Path, sha256: str) -> None:
-        """The content of the disk. Raises UserError where the file is not the one of that digest."""
-        self._archive.file("fsexp/images/0", _read(path, sha256, "image"))
+    def image(self, path: Path) -> None:
+        """The content of the disk, by its image.json. Raises UserError where there is none, or another than it says."""
+        description = read_image(path)
+        if "unavailable" in description:
+            raise UserError(f"the image in {path.parent} can't be made: {description['unavailable']}")
+        self._archive.file("fsexp/images/0", _read(path.with_name("image.fsimg"), description["digest"], "image"))
         self._say("image", DISK, "/fsexp/images/0")
 
     def mount(self, type_: str, options: str) -> None:
@@ -179,9 +182,10 @@ class Guest:
         """Unmount the filesystem."""
         self._say("umount", MOUNTPOINT)
 
-    def userland(self, tar: Path, sha256: str) -> None:
-        """Debian packages for commands to come from. Raises UserError where the file is not the one of that digest."""
-        _read(tar, sha256, "userland")
+    def userland(self, path: Path) -> None:
+        """Debian packages for commands to come from, by their userland.json. Errors as image."""
+        tar = path.with_name("root.tar")
+        _read(tar, read_userland(path)["digest"], "userland")
         self._archive.tar(tar)
 
     def file(self, name: str, data: bytes, executable: bool = False) -> None:

@@ -153,7 +153,6 @@ def test_a_refusal_is_an_error_by_hand_and_when_strict(maker, answer):
     maker.answers(*answer)
     assert maker.image()[0] == 1
     assert not maker.description.exists()
-    (maker.folder / "files").exists()
     maker.configure(GOOD | {"strict": True})
     assert maker.image("--or-unavailable")[0] == 1
     assert not maker.description.exists()

@@ -11,7 +11,7 @@ import pytest
 import stub
 import yaml
 
-from fsexp.errors import MachineError, UserError
+from fsexp.errors import BuildFailed, MachineError, UserError
 from fsexp.kernel import build, source
 from fsexp.kernel.version import holds
 
@@ -112,7 +112,7 @@ def test_the_callers_environment_does_not_reach_make(tmp_path, cache, monkeypatc
 
 def test_a_tree_that_does_not_build_says_the_compilers_error(tmp_path, cache):
     found = tree(tmp_path / "linux", cache, main="int f(void) { return missing_symbol; }\n")
-    with pytest.raises(build.BuildFailed, match=r"Linux 6\.1\.2 does not build: main\.c:1.*'missing_symbol'") as caught:
+    with pytest.raises(BuildFailed, match=r"Linux 6\.1\.2 does not build: main\.c:1.*'missing_symbol'") as caught:
         build.build(found, COMMON, cache, 1)
     assert caught.value.outcome == "build-failed"
     log = Path(str(caught.value).rsplit("the log is ", 1)[1])
@@ -122,7 +122,7 @@ def test_a_tree_that_does_not_build_says_the_compilers_error(tmp_path, cache):
 
 def test_a_compiler_that_is_too_new_is_named_with_the_one_that_works(tmp_path, cache):
     found = tree(tmp_path / "linux", cache, name="3.2.7", main="#error too new\n")
-    with pytest.raises(build.BuildFailed, match=r"the compiler is gcc 99, .* up to gcc 12: .* `compiler: gcc-12`"):
+    with pytest.raises(BuildFailed, match=r"the compiler is gcc 99, .* up to gcc 12: .* `compiler: gcc-12`"):
         build.build(found, build.Recipe(None, (), str(fake_gcc(tmp_path, "99.1.0"))), cache, 1)
 
 

@@ -2,12 +2,15 @@
 
 import uuid
 import xml.etree.ElementTree as ElementTree
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from test_config import GOOD
 
-from fsexp import config
-from fsexp.errors import UserError
+from fsexp import config, run
+from fsexp.errors import MachineError, UserError
 from fsexp.vm import domain
 
 SETTINGS = config.Machine().model_dump()
@@ -98,6 +101,66 @@ def test_own_kernel_arguments_come_last():
     settings = SETTINGS | {"kernel_arguments": "  nokaslr=x   loglevel=7 "}
     plain = domain.command_line(SETTINGS, 1024)
     assert domain.command_line(settings, 1024) == plain + " nokaslr=x loglevel=7"
+
+
+HELP = {
+    "machine": "Supported machines are:\npc                   Standard PC (alias of pc-i440fx-7.2)\n"
+    "pc-i440fx-7.2        Standard PC (i440FX + PIIX, 1996) (default)\nq35  Standard PC (alias of pc-q35-7.2)\n"
+    "pc-q35-7.2           Standard PC (Q35 + ICH9, 2009)\n",
+    "cpu": "Available CPUs:\nx86 486                   (alias configured by machine type)\n"
+    "x86 Nehalem               (alias of Nehalem-v1)\n\nRecognized CPUID flags:\n  3dnow 3dnowext\n",
+}
+
+
+@pytest.fixture
+def helpful(tmp_path, monkeypatch):
+    """A QEMU that lists what Debian 12's does, in part."""
+    program = tmp_path / "qemu"
+    cases = "".join(f"-{what}) cat '{tmp_path / what}' ;;\n" for what in HELP)
+    for what, text in HELP.items():
+        (tmp_path / what).write_text(text)
+    program.write_text(f'#!/bin/sh\ncase "$1" in\n{cases}esac\n')
+    program.chmod(0o755)
+    found = {"path": str(program), "version": "QEMU emulator version 7.2.22", "firmware": {}}
+    monkeypatch.setattr(domain, "emulator", lambda: found)
+
+
+def test_a_machine_that_qemu_has(helpful):
+    domain.check(SETTINGS)
+    domain.check(SETTINGS | {"type": "pc-q35-7.2", "cpu": "486"})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "has"),
+    [
+        ("type", "pc-i440fx-9.9", "it has pc-i440fx-7.2 and others"),
+        ("type", "pc-i440fx", "it has pc-i440fx-7.2"),
+        ("cpu", "Nehalen", "it has Nehalem and others"),
+        ("cpu", "3dnow", "it has 486, Nehalem and others"),
+        ("cpu", "Supported", "it has 486, Nehalem and others"),
+    ],
+)
+def test_a_machine_that_qemu_lacks(helpful, key, value, has):
+    with pytest.raises(UserError) as caught:
+        domain.check(SETTINGS | {key: value})
+    said = str(caught.value)
+    assert said.startswith(f"machine.{key}: QEMU emulator version 7.2.22 has no {value}; {has}")
+
+
+def test_a_boot_that_fails_for_it_says_so(helpful, tmp_path, monkeypatch):
+    @contextmanager
+    def session(_):
+        yield SimpleNamespace(root=tmp_path)
+
+    def refuse(*_):
+        raise MachineError("libvirt does not take the guest's description")
+
+    monkeypatch.setattr("fsexp.vm.session.Session", session)
+    monkeypatch.setattr("fsexp.vm.runner.boot", refuse)
+    for settings, error in ((SETTINGS, MachineError), (SETTINGS | {"type": "pc-i440fx-9.9"}, UserError)):
+        booting = run.Booting(SimpleNamespace(image=tmp_path), b"", "", settings, domain.seed_uuid(1))
+        with pytest.raises(error):
+            run.start(config.validate(GOOD), booting)
 
 
 def test_no_emulator(monkeypatch):

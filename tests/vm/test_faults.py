@@ -17,7 +17,7 @@ import damage
 import pytest
 from bench import CORE, NEW, OLD, Bench, experiment, initramfs, processes, qemus, session_folder
 
-from fsexp import run
+from fsexp import plan, run
 from fsexp.image import formats
 from fsexp.image.initramfs import Initramfs
 from fsexp.vm import domain, guest
@@ -62,6 +62,14 @@ def bad_checksum(bench, folder):
     path = damage.copy_image(bench.image(), folder)
     damage.flip_checksum(path)
     return {"image": path}
+
+
+def cut_operations(bench, folder):
+    folder.mkdir()
+    whole = bench.results / "ops" / f"{plan.ops_key(bench.config.experiments['ok'])}.ops"
+    path = folder / "cut.ops"
+    path.write_bytes(whole.read_bytes()[:-3])
+    return {"ops": path}
 
 
 def no_program(_, folder):
@@ -139,7 +147,7 @@ CASES = {
     "bad superblock": Case(
         CREATE,
         "mount-failed",
-        r"mount '/dev/ram0': EINVAL \(errno 22\): .*",
+        r"mount '/dev/ram0': EINVAL \(errno 22\): .*; the kernel says: EXT4-fs \(ram0\): .*",
         inputs=bad_superblock,
         records=(*TO_THE_MOUNT, *FAILED),
     ),
@@ -164,6 +172,14 @@ CASES = {
         status=2,
     ),
     "skip": Case(fault("skip"), "infrastructure", r"record 8 is numbered 9: one was lost, repeated or moved", status=2),
+    "cut operations": Case(
+        CREATE,
+        "infrastructure",
+        r"check '/fsexp/ops': .*",
+        inputs=cut_operations,
+        records=(*TO_THE_MOUNT, "mount", "space", *FAILED),
+        status=2,
+    ),
     "bad checksum": Case(
         CREATE,
         "infrastructure",
@@ -293,7 +309,7 @@ def test_filesystem_unknown_to_the_kernel(bench, monkeypatch):
     damage.drop_module(kernel, "ext4")
     made = guest.Guest(guest.read_kernel(kernel), CORE)
     made.disk(256)
-    made.image(bench.image().with_name("image.fsimg"))
+    made.image(bench.image())
     made.mount("ext4", "")
     result, _ = boot(bench, made.pack())
     assert result["outcome"] == "mount-failed"
