@@ -37,15 +37,21 @@ def snapshots(keys, tmp_path, monkeypatch):
     monkeypatch.setenv("APT_CONFIG", str(tmp_path / "apt.conf"))
     servers = []
 
-    def serve(key="current"):
+    def serve(key="current", suite="bookworm", security=None):
         debs = archive.kernel_debs(tmp_path, KERNELS)
         sign = key and (lambda text: keys.sign(key, text, "2024-01-30"))
         if key == "late":
             sign = sign_after_expiry
-        archive.build(tmp_path / "archive", "bookworm", debs, DATE, VALID_UNTIL, sign)
-        servers.append(archive.Server({("debian", STATE): tmp_path / "archive"}))
+        archive.build(tmp_path / "archive", suite, debs, DATE, VALID_UNTIL, sign)
+        states = {("debian", STATE): tmp_path / "archive"}
+        if security:
+            (tmp_path / "updates").mkdir()
+            debs = archive.kernel_debs(tmp_path / "updates", security)
+            archive.build(tmp_path / "security", f"{suite}-security", debs, DATE, VALID_UNTIL, sign)
+            states["debian-security", STATE] = tmp_path / "security"
+        servers.append(archive.Server(states))
         return {
-            "suite": "bookworm", "package": "linux-image-amd64", "snapshot": "2024-01-31",
+            "suite": suite, "package": "linux-image-amd64", "snapshot": "2024-01-31",
             "snapshot_mirror": servers[-1].template,
         }  # fmt: skip
 
@@ -82,6 +88,29 @@ def test_expired_lists_are_taken_when_a_key_of_debian_signed_them(snapshots, tmp
     assert [(r["package"], r["version"]) for r, _ in found] == [("linux-image-6.1.0-18-amd64", "6.1.76-1")]
     assert found[0][1].read_bytes() == (tmp_path / "linux-image-6.1.0-18-amd64_6.1.76-1_amd64.deb").read_bytes()
     assert list(lock.read(tmp_path / "k.lock")) == ["debian:bookworm:linux-image-amd64@20240131T000000Z"]
+
+
+def test_the_security_archive_of_that_moment_counts_too(snapshots, tmp_path):
+    spec = snapshots(security={"6.1.0-19-amd64": "6.1.82"})
+    chosen = debian.choose(private(spec, tmp_path).show, spec["package"])
+    assert [record["version"] for record in chosen] == ["6.1.82-1"]
+
+
+def test_a_ladder_of_that_moment(snapshots, tmp_path):
+    spec = {**snapshots(), "ladder": {"from": "6.1", "to": "6.1"}}
+    found = debian.ladder(spec, tmp_path / "cache", tmp_path / "k.lock")
+    assert [(version, rung["package"], rung["snapshot"]) for version, rung in found] == [
+        ("6.1.69", "linux-image-6.1.0-17-amd64", "2024-01-31"),
+        ("6.1.76", "linux-image-6.1.0-18-amd64", "2024-01-31"),
+    ]
+
+
+def test_an_archived_release_on_a_mirror(snapshots, tmp_path):
+    spec = snapshots("retired", suite="jessie")
+    mirror = spec["snapshot_mirror"].format(archive="debian", timestamp="newest")
+    assert (
+        private({"suite": "jessie", "mirror": mirror}, tmp_path).candidate("linux-image-amd64")["version"] == "6.1.76-1"
+    )
 
 
 @pytest.mark.parametrize("key", ["stranger", "late", None])
