@@ -222,7 +222,9 @@ def _refuse(wanted: _Wanted, host: str, status: int) -> NoReturn:
 
 def _body(response: requests.Response, host: str) -> Iterator[bytes]:
     try:
-        yield from response.raw.stream(_CHUNK_BYTES, decode_content=False)
+        # Not stream(): it gathers whole chunks, and what it has of one is lost when the connection breaks.
+        while chunk := response.raw.read1(_CHUNK_BYTES, decode_content=False):
+            yield chunk
     except (urllib3.exceptions.HTTPError, OSError) as error:
         silent = isinstance(error, urllib3.exceptions.ReadTimeoutError)
         why = f"{host} sent nothing for {READ_S} s" if silent else f"the connection to {host} broke"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-Version = tuple[int, ...]
+from fsexp.kernel.version import Version
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fsexp.errors import UserError
-from fsexp.image.features import ERAS, FEATURES, SUITES, Feature, Suite, Version
+from fsexp.image.features import ERAS, FEATURES, SUITES, Feature, Suite
+from fsexp.kernel.version import Version, show
 
 # mkfs takes this instead of a random number, so that the image's bytes depend on nothing else.
 UUID = "f5e9f5e9-0000-4000-8000-000000000001"
@@ -129,7 +130,7 @@ def check_kernel(
     """
     for feature in _known(type_, features):
         if _too_old(feature, version):
-            raise Unsupported(f"{feature.name} of {type_} needs Linux {_text(feature.first)}, and this is {release}")
+            raise Unsupported(f"{feature.name} of {type_} needs Linux {show(feature.first)}, and this is {release}")
         option = feature.kconfig
         if option is None or configuration is None or f"CONFIG_{option.option}=y\n" in configuration:
             continue
@@ -141,13 +142,13 @@ def _check(type_: str, features: Iterable[str], kernel: Kernel) -> None:
     for feature in _known(type_, features):
         if kernel.version and _too_old(feature, kernel.version):
             raise UserError(
-                f"{feature.name} of {type_} needs Linux {_text(feature.first)}, and kernel '{kernel.name}' is "
-                f"{_text(kernel.version)}; turn the feature off, or say 'format: common'"
+                f"{feature.name} of {type_} needs Linux {show(feature.first)}, and kernel '{kernel.name}' is "
+                f"{show(kernel.version)}; turn the feature off, or say 'format: common'"
             )
         if _off(feature, kernel):
             raise UserError(
                 f"{feature.name} of {type_} needs CONFIG_{feature.kconfig.option}, off by default since Linux "
-                f"{_text(feature.kconfig.off_since)}, and kernel '{kernel.name}' ({_text(kernel.least)}) is "
+                f"{show(feature.kconfig.off_since)}, and kernel '{kernel.name}' ({show(kernel.least)}) is "
                 "configured so"
             )
 
@@ -159,8 +160,8 @@ def _check_v4(kernels: Sequence[Kernel]) -> None:
     if lacking:
         old = min((kernel for kernel in kernels if kernel.least), key=lambda kernel: kernel.least)
         raise UserError(
-            f"no XFS format is common to kernels '{old.name}' and '{lacking.name}': {_text(old.least)} needs V4, which "
-            f"is off by default since Linux 6.18, as in {_text(lacking.least)}, and is removed in 2030; give them "
+            f"no XFS format is common to kernels '{old.name}' and '{lacking.name}': {show(old.least)} needs V4, which "
+            f"is off by default since Linux 6.18, as in {show(lacking.least)}, and is removed in 2030; give them "
             "filesystems of their own"
         )
 
@@ -193,7 +194,7 @@ def _era(type_: str, kernel: Kernel, suite: str) -> Made:
         )
     eras = [era for era in ERAS[type_] if era.kernel <= kernel.least]
     if not eras:
-        raise UserError(f"'era' begins with Linux {_text(ERAS[type_][0].kernel)}, and kernel '{kernel.name}' is older")
+        raise UserError(f"'era' begins with Linux {show(ERAS[type_][0].kernel)}, and kernel '{kernel.name}' is older")
     return _made(type_, set(eras[-1].features - _suite(type_, suite).lacks), suite)
 
 
@@ -239,10 +240,6 @@ def _sorted(type_: str, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(feature.name for feature in _known(type_, names))
 
 
-def _text(version: Version | None) -> str:
-    return ".".join(map(str, version or ()))
-
-
 # -- mkfs's own options, as far as they name features
 
 # Long options that carry features -> the short one.
@@ -251,6 +248,8 @@ _LONG = {
     "--runtime-features": "-R",
     "--nodesize": "-n",
     "--leafsize": "-l",
+    "--data": "-d",
+    "--metadata": "-m",
     "--checksum": "--csum",
     "-c": "--csum",
 }
