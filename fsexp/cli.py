@@ -141,24 +141,18 @@ def _parser() -> argparse.ArgumentParser:
     which = sub.add_mutually_exclusive_group(required=True)
     which.add_argument("name", nargs="?", help="its name under kernels:")
     which.add_argument("--maker", action="store_true", help="the maker VM's")
-    sub.add_argument(
-        "--output", type=_called("kernel.json"), metavar="FILE", help="write kernel.json here, the rest beside it"
-    )
+    _output(sub, "kernel.json")
     sub.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes that build it (default: every core)")
     sub.add_argument("--or-unavailable", action="store_true", help=unavailable)
 
     sub = add("userland", _userland, "Fetch the packages that the maker VM runs mkfs from.")
     sub.add_argument("name", nargs="?", help="its packages, joined by + (default: each that the study's images need)")
-    sub.add_argument(
-        "--output", type=_called("userland.json"), metavar="FILE", help="write userland.json here, the rest beside it"
-    )
+    _output(sub, "userland.json")
 
     sub = add("image", _image, "Make a filesystem's image in the maker VM.")
     sub.add_argument("key", help="the image's name, as `fsexp plan` prints it")
     _named(sub, "kernel", "userland", "core")
-    sub.add_argument(
-        "--output", type=_called("image.json"), metavar="FILE", help="write image.json here, the rest beside it"
-    )
+    _output(sub, "image.json")
     sub.add_argument("--or-unavailable", action="store_true", help=unavailable)
 
     sub = add("ops", _ops, "Write an experiment's stream of operations, or print one.")
@@ -172,9 +166,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     _named(sub, "kernel", "image", "ops", "core")
     sub.add_argument("--again", action="store_true", help="boot even where the cache has the run, and compare")
-    sub.add_argument(
-        "--output", type=_called("run.json"), metavar="FILE", help="write run.json here, the rest beside it"
-    )
+    _output(sub, "run.json")
 
     sub = add("tables", _tables, "Collect the runs into tables.")
     _named(sub, "plan")
@@ -194,6 +186,10 @@ def _parser() -> argparse.ArgumentParser:
     add("summary", _summary, "Say how the study's runs ended.")
     add("doctor", _doctor, "Say what this machine can do, and what is missing.")
     return parser
+
+
+def _output(sub: argparse.ArgumentParser, name: str) -> None:
+    sub.add_argument("--output", type=_called(name), metavar="FILE", help=f"write {name} here, the rest beside it")
 
 
 def _named(sub: argparse.ArgumentParser, *names: str) -> None:

@@ -135,12 +135,14 @@ _MIRROR = (
 )
 # With a version, since "pc" is another machine with each QEMU.
 _MACHINE = r"^pc-(i440fx|q35)-[0-9]+(\.[0-9]+)+$"
+_VERSION = r"^[0-9]+(\.[0-9]+)+$"
 # The pattern of a text -> what it stands for, in words.
 _FORMS = {
     _PACKAGE: "must be the name of a Debian package: small letters, digits, '+', '.' and '-'",
     _SUITE: "must be the name of a Debian suite, as bookworm or trixie-backports",
     _MIRROR: "must be the URL of a Debian mirror, as http://mirror.example.org/debian",
     _MACHINE: "must be one of QEMU's machine types with its version, as pc-i440fx-7.2",
+    _VERSION: "must be a version of Linux in digits, as 6.1 or 2.6.39.4",
 }
 Package = Annotated[str, Field(pattern=_PACKAGE)]
 Suite = Annotated[str, Field(pattern=_SUITE)]
@@ -196,7 +198,7 @@ def _address_template(value: str) -> str:
 
 
 Moment = Annotated[str, BeforeValidator(_day, json_schema_input_type=str), AfterValidator(_moment)]
-Version = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)+$")]
+Version = Annotated[str, Field(pattern=_VERSION)]
 
 # `from` is a word of Python's, so it can't stand in a class.
 Ladder = create_model(

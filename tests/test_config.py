@@ -352,6 +352,22 @@ def test_mirrors(mirror):
     assert config.validate(changed("mirror", mirror)).mirror == mirror
 
 
+def patterns(part):
+    """Every regular expression of the schema."""
+    if isinstance(part, list):
+        return {found for value in part for found in patterns(value)}
+    if not isinstance(part, dict):
+        return set()
+    own = {part["pattern"]} if isinstance(part.get("pattern"), str) else set()
+    return own | patterns(list(part.values()))
+
+
+def test_no_sentence_shows_a_regular_expression():
+    found = patterns(config.schema())
+    assert len(found) > 3
+    assert found <= set(config._FORMS)
+
+
 @pytest.mark.parametrize("results", ["results-2", "../beside", "deep/er", "/somewhere/else", "Ergebnisse ä"])
 def test_folders(results):
     assert config.validate(changed("results", results)).results == results

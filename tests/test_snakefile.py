@@ -49,10 +49,11 @@ class Checkout:
 
     def pretend(self):
         """Make the files that the rules would, runs that failed among them, and tell Snakemake."""
-        empty = ["maker/kernel.json", *(f"userland/{name}/userland.json" for name in plan.userlands(self.study))]
+        empty = ["maker/kernel.json"]
+        empty += [f"userland/{name}/userland.json" for name in plan.userlands(self.study)]
         empty += [f"kernels/{plan.slug(name)}/kernel.json" for name in self.study.kernels]
-        for made in plan.images(self.study).values():
-            empty += [f"images/{made.key}/image.{kind}" for kind in ("json", "fsimg")]
+        for image in plan.images(self.study).values():
+            empty += [f"images/{image.key}/image.{kind}" for kind in ("json", "fsimg")]
         empty += [f"ops/{plan.ops_key(one)}.ops" for one in self.study.experiments.values()]
         for name in empty:
             (self.results / name).parent.mkdir(parents=True, exist_ok=True)
