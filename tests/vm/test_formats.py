@@ -4,6 +4,7 @@ Both formats that a kernel may meet are made: the one for new kernels alone, and
 Kernels of other versions are tried where $FSEXP_KERNELS names a folder with a kernel.json in each of its folders.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 from bench import CORE, KERNELS, NEW, NFILES, OLD, Bench, experiment
 
-from fsexp import config, plan, run, userland
+from fsexp import config, digest, plan, run, userland
 from fsexp.image import formats
 from fsexp.kernel import version
 from fsexp.vm import domain, guest
@@ -44,7 +45,7 @@ class Tried:
 
 @pytest.fixture(scope="session")
 def programs(prepared, tmp_path_factory):
-    """mkfs and fsck of all types, and a program that writes and checks files, as one tar."""
+    """mkfs and fsck of all types, and a program that writes and checks files, as one userland."""
     folder = tmp_path_factory.mktemp("programs")
     lock = prepared.folder / "userland.lock"
     with tarfile.open(folder / "root.tar", "w") as merged:
@@ -58,7 +59,9 @@ def programs(prepared, tmp_path_factory):
         source = Path(__file__).with_name("writer.c")
         subprocess.check_call(["musl-gcc", "-static", "-O2", "-Wall", "-Werror", "-o", folder / "writer", source])
         merged.add(folder / "writer", "usr/bin/writer")
-    return folder / "root.tar"
+    described = {"digest": digest.of_file(folder / "root.tar")}
+    (folder / "userland.json").write_text(json.dumps(described))
+    return folder / "userland.json"
 
 
 def kernels():
