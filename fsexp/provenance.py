@@ -57,10 +57,10 @@ def kernels(results: Path, runs: list[dict]) -> list[dict]:
         rows.append(
             {
                 "name": name,
-                "problem": error or _unavailable(document),
+                "problem": error or unavailable(document),
                 "release": document.get("release"),
                 "source": _words((key, value) for key, value in source.items() if key != "packages"),
-                "packages": _packages(source),
+                "packages": packages(source),
                 "digests": [
                     ("kernel", document.get("digest")),
                     ("image", _dict(document.get("image")).get("sha256")),
@@ -79,7 +79,7 @@ def images(results: Path, runs: list[dict]) -> list[dict]:
     return [
         {
             "name": document.get("label") or name,
-            "problem": error or _unavailable(document),
+            "problem": error or unavailable(document),
             "filesystem": document.get("filesystem"),
             "command": document.get("command"),
             "bytes": document.get("bytes"),
@@ -95,37 +95,39 @@ def userlands(results: Path) -> list[dict]:
     return [
         {
             "name": name,
-            "problem": error or _unavailable(document),
+            "problem": error or unavailable(document),
             "digest": document.get("digest"),
-            "packages": _packages(document),
+            "packages": packages(document),
         }
         for name, document, error in _documents(results, "userland/*/userland.json")
     ]
 
 
-def _documents(results: Path, pattern: str) -> Iterable[tuple[str, dict, str]]:
-    """(name of the folder, content, "") of each such file; (name, {}, error) for a bad one."""
-    for path in sorted(results.glob(pattern)):
-        name = path.parent.name
-        try:
-            document = read_json(path)
-        except (OSError, ValueError) as error:
-            yield name, {}, f"{path.name} cannot be read: {error}"
-            continue
-        if isinstance(document, dict):
-            yield name, document, ""
-        else:
-            yield name, {}, f"{path.name} is not an object"
+def load(path: Path) -> tuple[dict, str]:
+    """A description's content and ""; {} and the error where it can't be used."""
+    try:
+        document = read_json(path)
+    except (OSError, ValueError) as error:
+        return {}, f"{path.name} cannot be read: {error}"
+    return (document, "") if isinstance(document, dict) else ({}, f"{path.name} is not an object")
 
 
-def _unavailable(document: dict) -> str:
+def unavailable(document: dict) -> str:
+    """Why what a description is of can't be had; empty when it can."""
     reason = document.get("unavailable")
     return f"not available: {reason}" if reason else ""
 
 
-def _packages(document: dict) -> list[dict]:
-    packages = document.get("packages")
-    return [one for one in packages if isinstance(one, dict)] if isinstance(packages, list) else []
+def _documents(results: Path, pattern: str) -> Iterable[tuple[str, dict, str]]:
+    """(name of the folder, content, error) of each such file."""
+    for path in sorted(results.glob(pattern)):
+        yield path.parent.name, *load(path)
+
+
+def packages(document: dict) -> list[dict]:
+    """The packages of a description or of its source."""
+    found = document.get("packages")
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
 def _dict(value: Any) -> dict:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from fsexp import answer, display, grid, plot, provenance, stats, table, whole
+from fsexp import answer, chart, comparison, display, grid, provenance, stats, table, whole
 from fsexp.clock import Clock, clock
 from fsexp.errors import MachineError
 from fsexp.vm.outcome import OUTCOMES
@@ -51,13 +51,14 @@ def render(plan_path: Path, tables: Path, results: Path, output: Path) -> None:
     link = _Links(results, tables, output)
     machine = provenance.Machine()
     runs = _listed_runs(plan, rows["runs"], results, link, machine)
+    kernels = comparison.read(results, _kernels(plan), runs)
     page = {
         "title": plan["study"].get("title") or "Results",
         "clock": used_clock,
         "counts": _counts(runs),
         "planned": len(runs),
         "experiments": [
-            _experiment(number, name, plan, runs, rows, used_clock)
+            _experiment(number, name, plan, runs, rows, used_clock, kernels)
             for number, name in enumerate(plan["experiments"], 1)
         ],
         "failures": [run for run in runs if run["outcome"] not in ("ok", "missing")],
@@ -65,6 +66,8 @@ def render(plan_path: Path, tables: Path, results: Path, output: Path) -> None:
         "listed": _by_experiment(plan, runs),
         "warned": _warned(runs),
         "machine": machine,
+        "comparison": comparison.section(kernels),
+        "configurations": {kernel.label: link.configuration(kernel.folder) for kernel in kernels},
         "kernels": provenance.kernels(results, runs),
         "images": provenance.images(results, runs),
         "userlands": provenance.userlands(results),
@@ -72,6 +75,7 @@ def render(plan_path: Path, tables: Path, results: Path, output: Path) -> None:
         "dictionary": _dictionary(plan),
         "tables": link.tables(),
         "consoles_shown": CONSOLES_SHOWN,
+        "open_up_to": OPEN_UP_TO,
     }
     whole.write(output / "index.html", _html(page).encode("utf-8"))
 
@@ -116,6 +120,10 @@ class _Links:
             if (here / file).exists()
         ]
 
+    def configuration(self, folder: str) -> str | None:
+        """The address of a kernel's configuration; None where there is none."""
+        return _address(self._to_results, folder, "config") if (self._results / folder / "config").exists() else None
+
     def tables(self) -> list[tuple[str, list[tuple[str, str]]]]:
         """(table, [(format, address)]) of those that exist."""
         kinds = dict.fromkeys(table.COLUMNS, ("csv", "parquet")) | {"dictionary": ("csv", "json")}
@@ -141,6 +149,11 @@ def _untabled(plan: dict, planned: dict, reason: str = "the tables were made bef
     row |= planned["levels"]
     row |= {name: planned[name] for name in ("experiment", "seed", "folder")}
     return row | {"outcome": "missing", "reason": reason}
+
+
+def _kernels(plan: dict) -> list[str]:
+    """The labels of the kernels that are compared, each once."""
+    return list(dict.fromkeys(label for one in plan["experiments"].values() for label in one["factors"]["kernel"]))
 
 
 def _counts(runs: list[dict]) -> list[dict]:
@@ -237,7 +250,15 @@ def _dictionary(plan: dict) -> list[dict]:
     return [{"table": name, "columns": described} for name, described in table.columns(plan).items()]
 
 
-def _experiment(number: int, name: str, plan: dict, runs: list[dict], rows: dict, used_clock: Clock) -> dict:
+def _experiment(
+    number: int,
+    name: str,
+    plan: dict,
+    runs: list[dict],
+    rows: dict,
+    used_clock: Clock,
+    kernels: list[comparison.Kernel],
+) -> dict:
     experiment = plan["experiments"][name]
 
     def own(members: list[dict]) -> list[dict]:
@@ -254,6 +275,7 @@ def _experiment(number: int, name: str, plan: dict, runs: list[dict], rows: dict
         "workload": (experiment.get("workload") or {}).get("name"),
         "parameters": [(key, display.quantity(value)) for key, value in parameters.items()],
         "answers": answer.sentences(laid, parameters, used_clock),
+        "caution": comparison.caution([kernel for kernel in kernels if kernel.label in laid.kernels]),
         "columns": [laid.label(column) for column in laid.columns],
         "first_kernel": laid.kernels[0] if laid.kernels else "",
         "column_names": ", ".join(laid.factors),
@@ -261,7 +283,12 @@ def _experiment(number: int, name: str, plan: dict, runs: list[dict], rows: dict
             {
                 "name": phase,
                 "rows": _matrix(laid, phase),
-                "plot": Markup(_plot(laid, phase, f"{anchor}-phase-{place}", used_clock)),
+                "plots": [
+                    {"svg": Markup(one.svg), "caption": one.caption}
+                    for one in chart.plots(
+                        laid, phase, f"{anchor}-phase-{place}", used_clock, [kernel.label for kernel in kernels]
+                    )
+                ],
             }
             for place, phase in enumerate(laid.phases, 1)
         ],
@@ -299,42 +326,6 @@ def _cell(laid: grid.Grid, kernel: str, column: tuple, phase: str) -> dict | Non
         cell["ratio"] = None if ratio is None else display.times(ratio)
         cell["spread"] = None if spread is None else display.percent(spread)
     return cell
-
-
-def _plot(laid: grid.Grid, phase: str, anchor: str, used_clock: Clock) -> str:
-    """The phase's bars; empty when nothing was measured, since a plot of gaps says nothing."""
-    groups = []
-    for kernel in laid.kernels:
-        bars = tuple(
-            _bar(display.visible(laid.label(column)), place, laid.figures[kernel, column, phase])
-            for place, column in enumerate(laid.columns)
-            if (kernel, column, phase) in laid.figures
-        )
-        if bars:
-            groups.append(plot.Group(display.visible(str(kernel)), bars))
-    if not any(bar.value is not None for group in groups for bar in group.bars):
-        return ""
-    name = display.visible(phase)
-    return plot.bars(
-        groups,
-        name=anchor,
-        title=f"{name}: time by kernel and {', '.join(laid.factors)}",
-        description=(
-            f"Horizontal bars, one group for each kernel: the median over the seeds in "
-            f"{used_clock.noun}. Lines at the ends of the bars reach from the smallest to the "
-            f"largest seed. The table of this phase has the same figures."
-        ),
-        axis=f"{name}, {used_clock.noun}",
-    )
-
-
-def _bar(label: str, place: int, figure: grid.Figure) -> plot.Bar:
-    if figure.summary is None:
-        return plot.Bar(label, place, None, note=figure.word)
-    summary = figure.summary
-    if summary.count < 2:
-        return plot.Bar(label, place, figure.median_s)
-    return plot.Bar(label, place, figure.median_s, summary.low / 1e9, summary.high / 1e9)
 
 
 def _published(laid: grid.Grid, one: dict, parameters: dict) -> dict:

@@ -5,6 +5,11 @@ rule report:
     input:
         plan=rules.plan.output.plan,
         tables=rules.tables.output,
+        # Their configurations lie beside them.
+        kernels=expand(
+            f"{RESULTS}/kernels/{{kernel}}/kernel.json",
+            kernel=[plan.slug(name) for name in dict.fromkeys(one.kernel for one in RUNS.values())],
+        ),
     output:
         report=f"{RESULTS}/report/index.html",
     log:

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from fsexp import report, table
+from fsexp import plan, report, table
 
 KERNELS = ("debian-5.10", "debian-6.1")
 FILESYSTEMS = ("ext4", "btrfs")
@@ -147,6 +147,21 @@ class Results:
     def failed(self, kernel, filesystem, seed, outcome, reason, console=b"Linux\n"):
         document = self.document(kernel, filesystem, seed, outcome, reason, [])
         self.write(kernel, filesystem, seed, document, console)
+
+    def release(self, kernel, release):
+        """Let the kernel's runs, which are there, have reported that release; None where they reported none."""
+        for key in self._planned:
+            if key[0] == kernel:
+                path = self.path(*key) / "run.json"
+                path.write_text(json.dumps(json.loads(path.read_text()) | {"release": release}))
+
+    def kernel(self, kernel, document, config=None):
+        """The kernel's folder; `config` is the text of its configuration."""
+        folder = self.results / "kernels" / plan.slug(kernel)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "kernel.json").write_text(json.dumps({"format": 1} | document))
+        if config is not None:
+            (folder / "config").write_text(config)
 
     def build(self):
         table.build(self.plan_path, self.results, self.tables)

@@ -2,6 +2,7 @@ import json
 import re
 import shutil
 import time
+import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from urllib.parse import unquote, urlsplit
 
@@ -365,6 +366,125 @@ def test_provenance(tmp_path):
     assert f"Workload core: {'d' * 64} (12 runs)" in words
     assert "qemu-system-x86_64 -name 'a guest'" in words
     assert "console=ttyS0 nokaslr" in words
+
+
+LADDER = ("debian-6.1", "linux <3.0>", "2.6.39.4", "newest 6.12.1")
+
+
+def ladder(folder, **options):
+    """Four kernels, not in the order of their versions; the second could not be built."""
+    study = made.full(folder, kernels=LADDER, **options)
+    for kernel, release in zip(LADDER, ("6.1.0-57-amd64", None, "2.6.39.4", "6.12.1"), strict=True):
+        study.release(kernel, release)
+    for filesystem in study.filesystems:
+        for seed in study.seeds:
+            study.failed("linux <3.0>", filesystem, seed, "build-failed", "It does not build.")
+    study.release("linux <3.0>", None)
+    return study
+
+
+def plots(shown):
+    return [found["aria-labelledby"].split()[0] for tag, found in shown.tags if tag == "svg"]
+
+
+def test_lines_over_the_kernels_in_the_order_of_their_releases(tmp_path):
+    text = ladder(tmp_path).render()
+    shown = page(text)
+    assert plots(shown) == [
+        "experiment-1-phase-1-lines-title",
+        "experiment-1-phase-1-title",
+        "experiment-1-phase-2-lines-title",
+        "experiment-1-phase-2-title",
+    ]
+    svg = ElementTree.fromstring(re.search(r"<svg .*?</svg>", text, re.S)[0])
+    texts = [element.text for element in svg.iter("{http://www.w3.org/2000/svg}text")]
+    assert [one for one in texts if one in LADDER] == ["2.6.39.4", "linux <3.0>", "debian-6.1", "newest 6.12.1"]
+    spoken = svg.find("{http://www.w3.org/2000/svg}desc").text
+    gaps = "ext4 with linux <3.0> (build-failed); btrfs with linux <3.0> (build-failed)"
+    assert f"The lines are broken where there is no value: {gaps}." in spoken
+    assert f"No value: {gaps}." in shown.words()
+    # Alone before the gap, two after it: two pieces for each filesystem.
+    pieces = [path.get("d").count("M") for path in svg.iter("{http://www.w3.org/2000/svg}path") if thick(path)]
+    assert pieces == [1, 1, 2, 2]
+
+
+def thick(path):
+    return "--series-" in path.get("style", "") and "stroke-width: 2" in path.get("style", "")
+
+
+def test_two_kernels_have_bars_and_many_have_lines(tmp_path):
+    two = made.full(tmp_path / "two")
+    assert plots(page(two.render())) == ["experiment-1-phase-1-title", "experiment-1-phase-2-title"]
+    # 13 kernels with 2 filesystems are 26 bars.
+    many = made.full(tmp_path / "many", kernels=tuple(f"6.{n}" for n in range(13)), seeds=(1,))
+    assert plots(page(many.render())) == ["experiment-1-phase-1-lines-title", "experiment-1-phase-2-lines-title"]
+
+
+def test_kernels_and_what_they_differ_in(tmp_path):
+    study = ladder(tmp_path)
+    build = {"compiler": "gcc (Debian) 12.2.0", "configuration": "common", "fragments": 0}
+    old = {
+        "adaptations": ["no-pie", "compiler-header"],
+        "options_lacking": ["CONFIG_A", "CONFIG_B", "CONFIG_C", "CONFIG_D"],
+    }
+    tarball = {"kind": "tarball", "sha256": "a" * 64}
+    study.kernel("2.6.39.4", {"release": "2.6.39.4", "source": tarball, "build": build | old}, "CONFIG_HZ=1000\n")
+    study.kernel("linux <3.0>", {"unavailable": "<b>It</b> does not build.", "outcome": "build-failed"})
+    packages = [{"package": "linux-image-6.1.0-57-amd64", "version": "6.1.192-3", "sha256": "7" * 64}]
+    debian = {"kind": "debian", "suite": "bookworm", "package": "linux-image-amd64", "packages": packages}
+    config = 'CONFIG_HZ=250\nCONFIG_LSM="<i>,yama"\nCONFIG_PSI=y\n# CONFIG_KASAN is not set\n'
+    study.kernel("debian-6.1", {"release": "6.1.0-57-amd64", "source": debian}, config)
+    shown = page(study.render())
+    table = shown.table("Where each kernel comes from")
+    assert [row[:2] for row in table[1:]] == [
+        ["2.6.39.4", "2.6.39.4"],
+        ["linux <3.0>", "not known"],
+        ["debian-6.1", "6.1.0-57-amd64"],
+        ["newest 6.12.1", "6.12.1"],
+    ]
+    assert table[1][2:] == [
+        "tarball of 2.6.39.4",
+        "the common configuration",
+        "gcc (Debian) 12.2.0",
+        "no-pie, compiler-header",
+        "4 optionsCONFIG_A, CONFIG_B, CONFIG_C, CONFIG_D",
+    ]
+    assert table[2][2:] == ["not available: <b>It</b> does not build."]
+    assert table[3][2:] == [
+        "Debian bookworm, linux-image-6.1.0-57-amd64 6.1.192-3",
+        "Debian's",
+        "not known",
+        "none",
+        "nothing was asked for",
+    ]
+    assert table[4][2:] == ["not recorded"]
+    options = shown.table("Options that matter")
+    assert options[0] == ["option", "2.6.39.4", "debian-6.1"]
+    assert [(row[0].split()[0], *row[1:]) for row in options[1:]] == [
+        ("HZtimer", "1000", "250"),
+        ("PSIstalls", "not there", "y"),
+        ("LSMthe", "not there", "<i>,yama"),
+    ]
+    words = shown.words()
+    assert "Of all 4 options that occur in these configurations 3 have different values; 1 more is off in one" in words
+    assert "Not compared, for want of a configuration: linux <3.0>, newest 6.12.1." in words
+    assert (
+        "These kernels differ in configuration and may differ in compiler too, not in version alone: "
+        "see What differs between the kernels." in words
+    )
+    assert "../kernels/2.6.39.4/config" in shown.links and "#kernels" in shown.links
+
+
+def test_many_kernels_are_listed_by_value(tmp_path):
+    kernels = tuple(f"6.{number}" for number in range(7))
+    study = made.full(tmp_path, kernels=kernels, seeds=(1,))
+    build = {"compiler": "gcc 12", "configuration": "common", "fragments": 0}
+    for number, kernel in enumerate(kernels):
+        study.release(kernel, f"{kernel}.0")
+        study.kernel(kernel, {"build": build}, f"CONFIG_HZ={1000 if number != 5 else 250}\n")
+    shown = page(study.render())
+    assert shown.table("Options that matter")[1][1] == "1000: 6.0 to 6.4, 6.6250: 6.5"
+    assert "not in version alone" not in shown.words()
 
 
 def test_without_tables(tmp_path):

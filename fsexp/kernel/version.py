@@ -64,6 +64,19 @@ def _padded(version: Version) -> Version:
     return (*version, 0, 0, 0, 0)[:4]
 
 
+def rank(release: str) -> tuple:
+    """Sorts releases as kernels came: 6.1.0-49 < 6.1.0-57 < 6.12-rc3 < 6.12 = 6.12.0 < 6.12.1.
+
+    Raises UserError where there is no version in it.
+    """
+    version = parse(release)
+    rest = _VERSION.split(release, maxsplit=1)[1]
+    candidate = re.search(r"-rc(\d+)", rest)
+    # Numbers that stand alone: those inside a word are its own, as of amd64, deb13 and a commit's hash.
+    builds = tuple(map(int, re.findall(r"(?<![A-Za-z\d])\d+(?![A-Za-z])", rest)))
+    return _padded(version), (0, int(candidate[1])) if candidate else (1, 0), builds
+
+
 def expected(source: Mapping[str, Any], lock_file: Path | None) -> Version | None:
     """What is known of a kernel's version before it is had; None where nothing is.
 

@@ -38,6 +38,16 @@ def test_order(older, newer):
     assert version.parse(older) < version.parse(newer)
 
 
+def test_releases_sort_as_kernels_came():
+    ascending = [
+        "2.6.35.9", "2.6.39.4", "3.2.7", "3.10.1", "6.1.0-9-amd64", "6.1.0-57-amd64", "6.1.20", "6.12-rc3", "6.12-rc10",
+        "6.12", "6.12.0-5-amd64", "6.12.1", "7.3.4+deb13-amd64",
+    ]  # fmt: skip
+    backwards = ascending[::-1]
+    assert sorted(backwards, key=version.rank) == ascending
+    assert version.rank("6.12") == version.rank("6.12.0") == version.rank("linux-6.12")
+
+
 def test_show():
     assert version.show((2, 6, 39, 4)) == "2.6.39.4"
 

@@ -2,20 +2,20 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from fsexp import plot
+from fsexp.plot import bar, page
 
 SVG = "{http://www.w3.org/2000/svg}"
 GROUPS = [
-    plot.Group(
+    bar.Group(
         "debian-6.1",
-        (plot.Bar("ext4", 0, 0.127, 0.126, 0.128), plot.Bar("btrfs", 1, 0.245)),
+        (bar.Bar("ext4", 0, 0.127, 0.126, 0.128), bar.Bar("btrfs", 1, 0.245)),
     ),
-    plot.Group("7.3", (plot.Bar("ext4", 0, None, note="no-kernel"), plot.Bar("btrfs", 1, 0.25))),
+    bar.Group("7.3", (bar.Bar("ext4", 0, None, note="no-kernel"), bar.Bar("btrfs", 1, 0.25))),
 ]
 
 
 def draw(groups=None, name="plot-1", title="create", description="Times."):
-    return plot.bars(groups or GROUPS, name=name, title=title, description=description, axis="virtual s")
+    return bar.bars(groups or GROUPS, name=name, title=title, description=description, axis="virtual s")
 
 
 def texts(svg):
@@ -51,7 +51,7 @@ def test_each_bar_says_its_value_or_why_there_is_none():
 
 def test_foreign_text_stays_text():
     label = 'a<b>&"$x_1$'
-    groups = [plot.Group("Ядро 7 % \x1b[0m", (plot.Bar(label, 0, 1.0),))]
+    groups = [bar.Group("Ядро 7 % \x1b[0m", (bar.Bar(label, 0, 1.0),))]
     svg = draw(groups, title="</title><script>", description="a & b")
     assert "<script" not in svg
     found = texts(svg)
@@ -80,17 +80,17 @@ def test_it_fits_into_a_page():
     assert root.get("viewBox") and root.get("width") is None
     assert set(root.get("aria-labelledby").split()) == {"plot-1-title", "plot-1-description"}
     # Nothing that reaches beyond the element, and colours that a dark page can change.
-    for foreign in ("<style", "metadata", "<?xml", "<!", "xlink", plot.INK):
+    for foreign in ("<style", "metadata", "<?xml", "<!", "xlink", page.INK):
         assert foreign not in svg
     assert "currentColor" in svg
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-9, 123456.0])
 def test_values_of_any_size(value):
-    svg = draw([plot.Group("k", (plot.Bar("ext4", 0, value, value, value),))])
+    svg = draw([bar.Group("k", (bar.Bar("ext4", 0, value, value, value),))])
     assert "nan" not in svg.lower()
 
 
 def test_labels_stay_inside():
-    groups = [plot.Group("k" * 300, (plot.Bar("f" * 300, 0, 1.0), plot.Bar("g", 9, 2.0)))]
-    assert max(len(text) for text in texts(draw(groups))) * plot.CHARACTER < plot.WIDTH
+    groups = [bar.Group("k" * 300, (bar.Bar("f" * 300, 0, 1.0), bar.Bar("g", 9, 2.0)))]
+    assert max(len(text) for text in texts(draw(groups))) * page.CHARACTER < page.WIDTH
