@@ -33,9 +33,11 @@ FOLDER = Path(__file__).resolve().parents[2] / "vmimages" / "kernels"
 COMMON = FOLDER / "common.config"
 
 # Fixed, so that the same tree, configuration and compiler give the same bytes (Documentation/kbuild/reproducible-
-# builds.rst). LOCALVERSION is set and empty: else a tree inside a git checkout is called "+".
+# builds.rst). KCONFIG_NOTIMESTAMP: 2.6.39 writes the date into .config, which the kernel carries; 3.2 does not.
+# LOCALVERSION is set and empty: else a tree inside a git checkout is called "+".
 _ENVIRONMENT = {
     "ARCH": "x86_64",
+    "KCONFIG_NOTIMESTAMP": "1",
     "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 1970",
     "KBUILD_BUILD_USER": "fsexp",
     "KBUILD_BUILD_HOST": "fsexp",
