@@ -14,6 +14,8 @@ from fsexp.kernel import folder, image, modules
 # The packages that carry a kernel: one until 6.x, later split by content. The digit tells them from
 # metapackages of the same name.
 PARTS = re.compile(r"linux-(image|binary|modules|base)-\d")
+# It says what is built in, which the configuration says too, and goes from an archive before the signed image does.
+_SPARE = re.compile(r"linux-base-\d")
 # linux-source-6.1 carries a tarball, linux-source stands for one. Up to Debian 7 it was packed by bzip2.
 SOURCE = re.compile(r"linux-source-\d")
 _TARBALL = re.compile(r"usr/src/linux-source-[^/]+(\.tar\.\w+)")
@@ -70,7 +72,7 @@ def ladder(spec: dict, cache: Path, lock_file: Path) -> list[tuple[str, dict]]:
     if entry is None:
         private = apt.private(spec, [spec["suite"]], cache)
         private.update()
-        entry = {"kernels": rungs(private.offered("linux-image-"), spec["package"], ends["from"], ends["to"], each)}
+        entry = {"kernels": rungs(complete(private.offered("linux-")), spec["package"], ends["from"], ends["to"], each)}
         if not entry["kernels"]:
             raise UserError(
                 f"Debian {spec['suite']} offers no kernel of the flavour of {spec['package']} "
@@ -78,6 +80,20 @@ def ladder(spec: dict, cache: Path, lock_file: Path) -> list[tuple[str, dict]]:
             )
         lock.put(lock_file, name, entry)
     return [(rung["version"], {**rest, "package": rung["package"]}) for rung in entry["kernels"]]
+
+
+def complete(offered: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Of the offered packages (their fields) the kernels whose parts are offered too.
+
+    An archive may keep a signed image for longer than the modules that belong to it.
+    """
+    known = {(fields["Package"], fields["Version"]): fields for fields in offered}
+
+    def whole_one(fields: dict[str, str]) -> bool:
+        parts = [(name, fields["Version"]) for name, _ in _siblings(fields, PARTS) if not _SPARE.match(name)]
+        return all(part in known and whole_one(known[part]) for part in parts)
+
+    return [fields for fields in offered if fields["Package"].startswith("linux-image-") and whole_one(fields)]
 
 
 def rungs(offered: list[dict[str, str]], package: str, first: str, last: str, each: str = "release") -> list[dict]:
@@ -177,20 +193,34 @@ def choose(show: Callable[[str], dict[str, str]], package: str, parts: re.Patter
         if name in seen:
             continue
         seen.add(name)
-        fields = show(name, version)
+        try:
+            fields = show(name, version)
+        except apt.NotOffered:
+            if not _SPARE.match(name):
+                raise
+            continue
         if parts.match(name):
             records[name] = apt.record(fields)
-        for alternatives in apt.dependencies(fields):
-            other, relation, wanted = alternatives[0]
-            # Parts of one kernel ask for each other in exactly their version. Metapackages of old
-            # releases named the kernel without a version.
-            same = relation == "=" and wanted == fields["Version"] and other.startswith("linux-")
-            if same or (parts.match(other) and not relation):
-                waiting.append((other, wanted or None))
+        waiting += _siblings(fields, parts)
     if not records:
         what = "source of a kernel" if parts is SOURCE else "kernel"
         raise UserError(f"The package {package} is no {what} and stands for none.")
     return [records[name] for name in sorted(records)]
+
+
+def _siblings(fields: dict[str, str], parts: re.Pattern) -> list[tuple[str, str | None]]:
+    """The packages, with their versions, that belong to the kernel that a package with these fields belongs to.
+
+    Parts of one kernel ask for each other in exactly their version. Metapackages of old releases named the kernel
+    without a version.
+    """
+    found = []
+    for alternatives in apt.dependencies(fields):
+        other, relation, wanted = alternatives[0]
+        same = relation == "=" and wanted == fields["Version"] and other.startswith("linux-")
+        if same or (parts.match(other) and not relation):
+            found.append((other, wanted or None))
+    return found
 
 
 def _unpack(debs: list[Path], source: dict, output: Path) -> dict:
@@ -212,7 +242,10 @@ def _unpack(debs: list[Path], source: dict, output: Path) -> dict:
 
         booted = image.bootable(only(_IMAGE, "an image"))
         config = only(_CONFIG, "a configuration")
-        builtin = modules.builtin_in(only(_BUILTIN, "modules.builtin").decode())
+        listed = any(map(_BUILTIN.fullmatch, files))
+        builtin = (
+            modules.builtin_in(only(_BUILTIN, "modules.builtin").decode()) if listed else modules.builtin_by(config)
+        )
         candidates = {}
         for path in files:
             found = _MODULE.fullmatch(path)

@@ -217,3 +217,20 @@ def test_an_index_that_cannot_be_had_is_one_sentence(offered, monkeypatch):
     monkeypatch.setattr(apt.PrivateApt, "update", fail)
     with pytest.raises(MachineError, match=r"^kernels\.newest: The package lists .*no network$"):
         config.resolve(copy.deepcopy(STUDY))
+
+
+def package(name, version, *depends):
+    return {"Package": name, "Version": version, "Depends": ", ".join(f"{other} (= {version})" for other in depends)}
+
+
+def test_a_kernel_whose_modules_are_gone_from_the_archive_is_no_rung():
+    """As trixie-backports was in December 2026: of 6.18.15 only linux-base is gone, of 6.19.14 the modules too."""
+    offered = [
+        package("linux-image-6.18.15+deb13-amd64", "6.18.15-1~bpo13+1", "linux-base-6.18.15+deb13-amd64"),
+        package("linux-image-6.19.14+deb13-amd64", "6.19.14-1~bpo13+1", "linux-binary-6.19.14+deb13-amd64"),
+        package("linux-binary-6.19.14+deb13-amd64", "6.19.14-1~bpo13+1", "linux-modules-6.19.14+deb13-amd64"),
+        package("linux-image-7.2.12+deb13-amd64", "7.2.12-1~bpo13+1", "linux-binary-7.2.12+deb13-amd64"),
+        package("linux-binary-7.2.12+deb13-amd64", "7.2.12-1~bpo13+1", "linux-modules-7.2.12+deb13-amd64"),
+        package("linux-modules-7.2.12+deb13-amd64", "7.2.12-1~bpo13+1"),
+    ]
+    assert versions(debian.rungs(debian.complete(offered), FLAVOUR, "6.18", "7.3")) == ["6.18.15", "7.2.12"]
