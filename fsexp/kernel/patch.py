@@ -10,9 +10,11 @@ from pathlib import Path
 
 from fsexp import compression
 from fsexp.errors import MachineError, UserError
+from fsexp.kernel import tree
 
 _NAMES = re.compile(rb"(?:---|\+\+\+|Index:|rename from|rename to|copy from|copy to) (.+)|diff --git (.+)", re.DOTALL)
 _HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_LINK_MODE = b" 120000"
 _TARGET = re.compile(r"^(?:patching|checking) (?:file|symbolic link) (.*?)(?: \(.*\))?$")
 _FAILED = re.compile(r"^Hunk #(\d+) FAILED at (\d+)")
 _REFUSAL = re.compile(
@@ -59,6 +61,8 @@ def apply(path: Path, folder: Path, name: str | None = None) -> None:
         raise MachineError(f"{folder}: cannot write: No space left on device")
     if done.returncode:
         raise UserError(f"The patch {name} does not apply: {_first_trouble(said)}.")
+    if _LINK_MODE in data:
+        tree.check_links(folder, tree.links(folder), f"The patch {name}")
 
 
 def touches(path: Path, file: str) -> bool:

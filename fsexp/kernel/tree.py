@@ -4,7 +4,7 @@ A tree is known by the names, contents and kinds of its files. Empty folders, ow
 keeps none of them, and kernels are built without.
 """
 
-# ruff: noqa: PTH115, PTH118, PTH123, PTH211 -- trees have 80,000 files, and a Path for each takes longer than its file
+# ruff: noqa: PTH114, PTH115, PTH118, PTH123, PTH211 -- trees have 80,000 files, and a Path for each takes longer than its file
 
 from __future__ import annotations
 
@@ -189,6 +189,8 @@ def unpacked(plain: IO[bytes], path: Path, top: str) -> Iterator[Entry]:
             continue
         target = entry.content.removeprefix(os.fsencode(start)) if entry.kind == "same" else entry.content
         yield Entry(name, entry.kind, target)
+    while plain.read(1 << 20):  # the sums of what was compressed stand at its end, after the tar's
+        pass
 
 
 def _leads_out(path: str) -> bool:
@@ -286,10 +288,23 @@ def _make_links(links: dict[str, bytes], folder: Path, name: str) -> None:
             raise UserError(f"{name} is not unpacked: {path!r} in it is a link and a folder.")
         place.unlink(missing_ok=True)
         os.symlink(target, os.fsencode(place))
+    check_links(folder, links, name)
+
+
+def check_links(folder: Path, paths: Iterable[str], name: str) -> None:
+    """Raise UserError, naming the source as `name`, where one of these links in the folder leads out of it."""
     inside = os.path.realpath(folder) + "/"
-    for path, target in links.items():
-        if not os.path.realpath(folder / path).startswith(inside):
-            raise UserError(f"{name} is not taken: its link {path} leads out of the tree, to {os.fsdecode(target)}.")
+    for path in paths:
+        place = os.path.join(folder, path)
+        if not os.path.realpath(place).startswith(inside):
+            raise UserError(f"{name} is not taken: its link {path} leads out of the tree, to {os.readlink(place)}.")
+
+
+def links(folder: Path) -> list[str]:
+    """The paths of the links in a folder."""
+    top = os.fspath(folder)
+    found = [os.path.join(parent, name) for parent, folders, files in os.walk(top) for name in folders + files]
+    return [os.path.relpath(path, top) for path in found if os.path.islink(path)]
 
 
 def read_release(makefile: str) -> str | None:
