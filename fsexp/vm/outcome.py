@@ -180,6 +180,13 @@ def _not_ok(case: _Case) -> _Answer:
     return None if end.get("status") == "ok" else "the guest's end record says it failed, and no record says at what"
 
 
+def _coarse_clock(case: _Case) -> _Answer:
+    for record in case.stream.of("hello"):
+        if record.get("clocksource") in ("jiffies", "refined-jiffies"):
+            return f"the kernel has no clock but its tick (clocksource {record['clocksource']})"
+    return None
+
+
 # Most specific first.
 TABLE: tuple[tuple[str, Callable[[_Case], _Answer]], ...] = (
     ("no-boot", _no_boot),
@@ -197,6 +204,7 @@ TABLE: tuple[tuple[str, Callable[[_Case], _Answer]], ...] = (
     ("infrastructure", _failed(("setup", "module", "disk", "image", "export"))),
     ("no-result", _no_end),
     ("no-result", _not_ok),
+    ("unsupported", _coarse_clock),
 )
 
 

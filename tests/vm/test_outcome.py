@@ -132,6 +132,9 @@ def decide(console, records, ended=OFF):
 
 MADE_UP = {
     "whole": ("", WHOLE, OFF, "ok"),
+    # Linux 2.6.39.4 in its first second, without a PM timer: every time came in whole milliseconds.
+    "no clock but the tick": ("", stream({"type": "hello", "clocksource": "jiffies"}, end(1)), OFF, "unsupported"),
+    "a fine clock": ("", stream({"type": "hello", "clocksource": "acpi_pm"}, end(1)), OFF, "ok"),
     "nothing at all": ("", NONE, OFF, "no-boot"),
     "nothing, given up": ("", NONE, HANG, "no-boot"),
     "nothing, QEMU died": ("", NONE, DIED, "infrastructure"),

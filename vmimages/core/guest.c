@@ -9,6 +9,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "errname.h"
 #include "failure.h"
 #include "file.h"
@@ -106,6 +107,7 @@ noreturn void guest_main(void)
     sys_error = mount_on("sysfs", "/sys");
     take_standard_descriptors();
     kmsg_say("core %s", CORE_VERSION);
+    clock_settle();
 
     records.lost = records_lost;
     records.drains = true;

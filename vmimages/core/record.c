@@ -57,10 +57,7 @@ void record_hello(struct recorder *records)
 
     if (uname(&names) != 0)
         memset(&names, 0, sizeof names);
-    if (file_read_text("/sys/devices/system/clocksource/clocksource0/current_clocksource",
-                       clocksource, sizeof clocksource) < 0)
-        clocksource[0] = '\0';
-    clocksource[strcspn(clocksource, "\n")] = '\0';
+    clock_source(clocksource, sizeof clocksource);
     json_integer(record, "format", RECORD_FORMAT);
     json_text(record, "core", CORE_VERSION);
     json_text(record, "kernel", names.release);
