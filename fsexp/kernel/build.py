@@ -156,7 +156,7 @@ def _make(
     source: Source, recipe: Recipe, texts: list[str], tools: Tools, inputs: dict[str, Any], kept: Path, jobs: int
 ) -> None:
     log = kept.with_suffix(".log")
-    work = Path(tempfile.mkdtemp(prefix=".build-", dir=kept.parent))
+    work = _work_folder(kept.parent.resolve())
     try:
         tree = work / "linux"
         tree.mkdir()
@@ -188,6 +188,12 @@ def _make(
         raise MachineError(f"{error.filename or work}: {error.strerror} while a kernel was built") from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _work_folder(beside: Path) -> Path:
+    # A kernel's makefiles take a blank in a path for the end of it, and a colon for a rule's.
+    plain = re.fullmatch(r"[\w/.+@-]+", str(beside), re.ASCII)
+    return Path(tempfile.mkdtemp(prefix=".build-" if plain else "fsexp-build-", dir=beside if plain else None))
 
 
 def _apply(row: dict[str, Any], tree: Path, gcc: Version) -> bool:

@@ -110,6 +110,18 @@ def test_the_callers_environment_does_not_reach_make(tmp_path, cache, monkeypatc
     assert not [line for line in lines if line.startswith(("CFLAGS", "MY_"))]
 
 
+@pytest.mark.parametrize("name", ["a study", "Übung", "a:b", "plain"])
+def test_make_sees_no_folder_that_it_cannot_take(tmp_path, name):
+    folder = stub.make(tmp_path / "linux")
+    makefile = (folder / "Makefile").read_text()
+    (folder / "Makefile").write_text(makefile.replace("cp image", "pwd > image && cp image"))
+    cache = tmp_path / name / "cache"
+    found = source.obtain({"kind": "tree", "path": str(folder)}, cache, tmp_path / "study" / "kernels.lock")
+    place = (build.build(found, COMMON, cache, 1) / "bzImage").read_text().strip()
+    assert place.isascii() and not set(place) & set(" :")
+    assert not Path(place).exists()
+
+
 def test_a_tree_that_does_not_build_says_the_compilers_error(tmp_path, cache):
     found = tree(tmp_path / "linux", cache, main="int f(void) { return missing_symbol; }\n")
     with pytest.raises(BuildFailed, match=r"Linux 6\.1\.2 does not build: main\.c:1.*'missing_symbol'") as caught:
