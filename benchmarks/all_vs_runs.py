@@ -31,11 +31,11 @@ def main() -> int:
     settings = [f"results={RESULTS}", f"cache={cache}"]
     _share_downloads(Path(config.cache), cache)
     runs = [RESULTS / one.folder / "run.json" for one in plan.runs(config)]
-    needed = {RESULTS / "kernels" / plan.slug(name) / "kernel.json" for name in config.kernels}
+    needed = {RESULTS / "kernels" / plan.slug(one.kernel) / "kernel.json" for one in plan.runs(config)}
     needed |= {RESULTS / "images" / made.key / "image.json" for made in plan.images(config).values()}
     needed |= {RESULTS / "ops" / f"{plan.ops_key(one)}.ops" for one in config.experiments.values()}
     guests.make(sorted(needed), "--config", *settings)
-    command = ["snakemake", "--cores", str(options.cores), "--config", *settings, "--", "all"]
+    command = guests.snakemake("--cores", str(options.cores), "--config", *settings, "--", "all")
     rows, ratios = [], []
     for number in range(1, options.repeat + 1):
         for folder in (RESULTS / "runs", RESULTS / "tables", RESULTS / "report", cache / "runs"):

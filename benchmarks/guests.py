@@ -17,13 +17,21 @@ from fsexp.config import Config
 from fsexp.vm import domain
 
 ROOT = Path(__file__).resolve().parents[1]
+STUDY = [Path("config.yaml"), Path("benchmarks", "study.yaml")]
 CORE = ROOT / "vmimages" / "core" / "build" / "core"
 
 
 def study() -> Config:
-    """config.yaml's study; the process works in the project's folder from here on, as the rules do."""
+    """The benchmarks' study; the process and what it calls work in the project's folder from here on, as the rules do."""
     os.chdir(ROOT)
-    return configuration.load([Path("config.yaml")])
+    config = configuration.load(STUDY)
+    os.environ["FSEXP_CONFIG"] = str(configuration.snapshot(config, Path(".snakemake", "fsexp")))
+    return config
+
+
+def snakemake(*arguments: str, more: Iterable[Path] = ()) -> list[str]:
+    """The command for the benchmarks' study, with further configuration files over it."""
+    return ["snakemake", "--configfile", *map(str, [*STUDY, *more]), *arguments]
 
 
 def inputs(config: Config, one: plan.Run) -> run.Inputs:
@@ -41,7 +49,7 @@ def inputs(config: Config, one: plan.Run) -> run.Inputs:
 
 def make(targets: Iterable[Path | str], *options: str) -> None:
     """Have Snakemake make these files; its own words come only when it fails."""
-    command = ["snakemake", "--cores", "all", *options, "--", *map(str, targets)]
+    command = snakemake("--cores", "all", *options, "--", *map(str, targets))
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")

@@ -31,12 +31,12 @@ def main() -> int:
         many = Path(scratch, "many.yaml")
         many.write_text(yaml.safe_dump(_many(config)))
         cases = {
-            "many": ["--configfile", "config.yaml", str(many), "--", "all"],
-            "none": ["--", "all"],
+            "many": guests.snakemake("-n", "--", "all", more=[many]),
+            "none": guests.snakemake("-n", "--", "all"),
         }
         rows, status = [], 0
-        for name, arguments in cases.items():
-            took_s, jobs = zip(*(_dry_run(arguments) for _ in range(options.repeat)), strict=True)
+        for name, command in cases.items():
+            took_s, jobs = zip(*(_dry_run(command) for _ in range(options.repeat)), strict=True)
             rows.append((name, jobs[0], guests.median(took_s), min(took_s), max(took_s)))
     guests.show("snakemake -n: seconds of the host", ("case", "runs planned", "median", "least", "most"), rows)
     for name, _, median_s, _, _ in rows:
@@ -51,10 +51,10 @@ def _many(config: Config) -> dict:
     return {"experiments": {name: {"seeds": -(-(RUNS - others) // cells)}}}
 
 
-def _dry_run(arguments: list[str]) -> tuple[float, int]:
+def _dry_run(command: list[str]) -> tuple[float, int]:
     """Seconds it took, and how many runs it would make."""
     began = time.monotonic()
-    done = subprocess.run(["snakemake", "-n", *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     took_s = time.monotonic() - began
     if done.returncode:
         raise SystemExit(f"snakemake -n failed:\n{done.stdout}{done.stderr}")
