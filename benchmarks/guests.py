@@ -22,7 +22,7 @@ CORE = ROOT / "vmimages" / "core" / "build" / "core"
 
 
 def study() -> Config:
-    """The benchmarks' study; the process and what it calls work in the project's folder from here on, as the rules do."""
+    """The benchmarks' study; the process and what it calls work in the project's folder from here on."""
     os.chdir(ROOT)
     config = configuration.load(STUDY)
     os.environ["FSEXP_CONFIG"] = str(configuration.snapshot(config, Path(".snakemake", "fsexp")))
