@@ -167,7 +167,9 @@ def _sha256(value: str) -> str:
 def _program(value: str) -> str:
     # It becomes a word of make's CC, which make gives to a shell.
     if not re.fullmatch(r"[A-Za-z0-9/._+-]+", value):
-        raise ValueError(f"must be a program's name or path (it is {json.dumps(value)})")
+        raise ValueError(
+            f"must be a program's name, or a path of letters, digits and ._+-/ (it is {json.dumps(value)})"
+        )
     return value
 
 

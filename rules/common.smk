@@ -23,6 +23,8 @@ envvars:
 
 
 RESULTS = STUDY.results
+# They may lie in a kernel's source tree.
+STUDY_FOLDERS = [Path(RESULTS), Path(STUDY.cache), Path(".snakemake")]
 # Relative, so that a checkout that is moved repeats nothing.
 CORE = os.path.relpath(Path(workflow.basedir, "vmimages", "core", "build", "core"))
 # Another QEMU, another domain or another core gives other digits. The core is no input of a run: each input of 10,000

@@ -15,7 +15,7 @@ rule kernel:
     params:
         name=lambda w: KERNELS[w.kernel],
         source=lambda w: plan.kernel_fingerprint(STUDY, KERNELS[w.kernel]),
-        local=lambda w: local.fingerprint(STUDY.kernels[KERNELS[w.kernel]].source()),
+        local=lambda w: local.fingerprint(STUDY.kernels[KERNELS[w.kernel]].source(), STUDY_FOLDERS),
         retry=lambda w: retry(f"{RESULTS}/kernels/{w.kernel}/kernel.json"),
     shell:
         "fsexp kernel {params.name:q} --jobs {threads} --or-unavailable"

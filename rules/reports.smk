@@ -8,7 +8,9 @@ rule report:
         # Their configurations lie beside them.
         kernels=expand(
             f"{RESULTS}/kernels/{{kernel}}/kernel.json",
-            kernel=[plan.slug(name) for name in dict.fromkeys(one.kernel for one in RUNS.values())],
+            kernel=[
+                plan.slug(name) for name in dict.fromkeys(one.kernel for one in RUNS.values())
+            ],
         ),
     output:
         report=f"{RESULTS}/report/index.html",

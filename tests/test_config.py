@@ -115,7 +115,8 @@ BAD = [
     (
         "kernels.newest",
         {"tree": {"path": "linux"}, "compiler": "gcc; rm -rf"},
-        'kernels.newest.compiler: must be a program\'s name or path (it is "gcc; rm -rf")',
+        "kernels.newest.compiler: must be a program's name, or a path of letters, digits and ._+-/ "
+        '(it is "gcc; rm -rf")',
     ),
     ("kernels.newest", None, "kernels.newest: must be a mapping of keys to values (it is empty)"),
     (

@@ -6,6 +6,7 @@ binutils. vmimages/kernels/ holds the configuration (common.config) and the tabl
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -105,9 +106,18 @@ def build(source: Source, recipe: Recipe, cache: Path, jobs: int) -> Path:
     kept = cache / "kernels" / digest.of_value(inputs)
     kept.parent.mkdir(parents=True, exist_ok=True)
     with lock.held(kept.with_suffix(".lock")):
-        if not (kept / "built.json").exists():
+        if not _is_whole(kept):
             _make(source, recipe, texts, tools, inputs, kept, jobs)
     return kept
+
+
+def _is_whole(kept: Path) -> bool:
+    """Whether a build is there and its files are those that were built; what is damaged is built again."""
+    try:
+        sums = json.loads((kept / "built.json").read_text(encoding="utf-8"))["files"]
+        return all(digest.of_file(kept / name) == sha256 for name, sha256 in sums.items())
+    except (OSError, ValueError, LookupError, AttributeError, TypeError):
+        return False
 
 
 def find_tools(compiler: str) -> Tools:
@@ -122,7 +132,9 @@ def find_tools(compiler: str) -> Tools:
     if not re.fullmatch(r"[0-9.]+", number):
         raise UserError(f"{compiler} is not gcc ({said}); kernels are built with gcc here")
     # ccache gives back what the compiler gave: the bytes are the same with it and without.
-    cc = f"ccache {compiler}" if shutil.which("ccache") else compiler
+    # make runs in the tree, where a relative path would lead elsewhere.
+    called = str(Path(compiler).absolute()) if "/" in compiler else compiler
+    cc = f"ccache {called}" if shutil.which("ccache") else called
     return Tools(cc, parse(number), said, _first_line(["ld", "--version"]))
 
 
@@ -166,7 +178,7 @@ def _make(
         applied = [row["name"] for row in rows if _apply(row, tree, tools.gcc)]
         with log.open("wb") as out:
             make = _Make(tree, tools, rows, kept.parent.parent / "ccache", out)
-            _configure(make, recipe, texts)
+            _configure(make, recipe, texts, log)
             config = (tree / ".config").read_text()
             _compile(make, config, jobs, version, tools, log)
         with whole.folder(kept) as fresh:
@@ -182,6 +194,8 @@ def _make(
                 "adaptations": applied,
                 "options_lacking": lacking(texts, config),
             }
+            files = sorted(path for path in fresh.rglob("*") if path.is_file() and path.name != whole.MARKER)
+            built["files"] = {path.relative_to(fresh).as_posix(): digest.of_file(path) for path in files}
             whole.write_json(fresh / "built.json", built)
         log.unlink()
     except OSError as error:
@@ -260,7 +274,7 @@ def _group(
         raise
 
 
-def _configure(make: _Make, recipe: Recipe, texts: list[str]) -> None:
+def _configure(make: _Make, recipe: Recipe, texts: list[str], log: Path) -> None:
     whole_text = "\n".join(texts) + "\n"
     if recipe.config is None:
         # Beside the tree, not in it: git-describing scripts must not see a changed tree.
@@ -272,7 +286,7 @@ def _configure(make: _Make, recipe: Recipe, texts: list[str]) -> None:
         # oldconfig exists in every version (olddefconfig since 3.7); an empty line takes an option's default.
         status = make("oldconfig", answers=b"\n" * 20000)
     if status or not (make.tree / ".config").exists():
-        raise BuildFailed("the kernel can't be configured")
+        raise BuildFailed(f"the kernel can't be configured: {_first_error(log)}; the log is {log}")
 
 
 def _compile(make: _Make, config: str, jobs: int, version: Version, tools: Tools, log: Path) -> None:

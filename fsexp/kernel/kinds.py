@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fsexp import kernel, whole
+from fsexp.errors import UserError
 from fsexp.kernel import binary, build, debian, folder, image, modules, source
 
 # Of a source's keys, those that say to a reader where it came from.
@@ -37,7 +38,10 @@ def make(
 
 def _filled(built: Path, origin: dict[str, Any], recipe: build.Recipe, output: Path) -> dict[str, Any]:
     said = json.loads((built / "built.json").read_text(encoding="utf-8"))
-    booted = image.bootable((built / "bzImage").read_bytes())
+    try:
+        booted = image.bootable((built / "bzImage").read_bytes())
+    except UserError as error:
+        raise UserError(f"{built / 'bzImage'}, which was built here: {error}") from error
     modular = built / "modules"
     with whole.folder(output) as fresh:
         description = folder.fill(

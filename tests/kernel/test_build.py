@@ -73,6 +73,48 @@ def test_the_same_inputs_are_built_once(tmp_path, cache, monkeypatch):
     assert build.build(found, COMMON, cache, 2) == first
 
 
+def _exchange(built):
+    (built / "bzImage").write_bytes(b"another")
+
+
+def _append(built):
+    (built / "config").write_text("CONFIG_XFS_FS=y\n")
+
+
+def _cut(built):
+    (built / "built.json").write_text("{")
+
+
+def _remove(built):
+    (built / "bzImage").unlink()
+
+
+@pytest.mark.parametrize("damage", [_exchange, _append, _cut, _remove])
+def test_a_kept_build_that_is_damaged_is_built_again(tmp_path, cache, damage):
+    found = tree(tmp_path / "linux", cache)
+    built = build.build(found, COMMON, cache, 1)
+    before = {path.name: path.read_bytes() for path in built.iterdir() if path.is_file()}
+    damage(built)
+    assert build.build(found, COMMON, cache, 1) == built
+    after = {path.name: path.read_bytes() for path in built.iterdir() if path.is_file()}
+    assert {name for name in before if after[name] != before[name]} <= {"build.log", "built.json"}
+
+
+def test_a_relative_path_of_a_compiler_is_the_callers(tmp_path, cache, monkeypatch):
+    monkeypatch.chdir(fake_gcc(tmp_path, "12.2.0").parent)
+    build.build(tree(tmp_path / "linux", cache), build.Recipe(None, (), "./gcc-12.2.0"), cache, 1)
+
+
+def test_a_tree_that_cannot_be_configured_says_why(tmp_path, cache):
+    folder = stub.make(tmp_path / "linux")
+    makefile = (folder / "Makefile").read_text()
+    broken = makefile.replace("\tgrep -Fxf known $(KCONFIG_ALLCONFIG) > .config;", "\tno-such-program; exit 1;")
+    (folder / "Makefile").write_text(broken)
+    found = source.obtain({"kind": "tree", "path": str(folder)}, cache, tmp_path / "study" / "kernels.lock")
+    with pytest.raises(BuildFailed, match=r"can't be configured: .*no-such-program: .*not found.*; the log is /"):
+        build.build(found, COMMON, cache, 1)
+
+
 def test_another_tree_fragment_or_compiler_is_another_build(tmp_path, cache):
     found = tree(tmp_path / "linux", cache)
     fragment = tmp_path / "own.config"
@@ -203,15 +245,15 @@ def command_line(process):
 # What Linux 2.6.39.4 and 3.2 needed with gcc 12.2, by trial; current kernels need nothing.
 FLAGS = ["compiler-header", "no-pie", "no-sse-in-decompressor"]
 EDITS = ["perl-defined-array", "acpi-section"]
-STAMPS = ["compile-time", "compile-by", "compile-host", "compile-domain"]
+OLDEST = ["xfs-leaf", "compile-time", "compile-by", "compile-host", "compile-domain"]
 
 
 @pytest.mark.parametrize(
     ("version", "gcc", "expected"),
     [
-        ((2, 6, 39, 4), (12, 2, 0), FLAGS + EDITS + STAMPS),
+        ((2, 6, 39, 4), (12, 2, 0), [*FLAGS, *EDITS, *OLDEST, "initramfs-time"]),
         ((3, 2, 7), (12, 2, 0), FLAGS + EDITS),
-        ((2, 6, 39, 4), (4, 9, 2), ["perl-defined-array", *STAMPS]),
+        ((2, 6, 39, 4), (4, 9, 2), ["perl-defined-array", *OLDEST[1:], "initramfs-time"]),
         ((4, 4), (12, 2, 0), ["no-pie", "no-sse-in-decompressor"]),
         ((6, 1), (12, 2, 0), []),
         ((7, 3, 4), (14, 2, 0), []),
