@@ -19,6 +19,7 @@ from types import TracebackType
 
 import libvirt
 
+from fsexp import whole
 from fsexp.errors import MachineError
 
 # Why each line: stdio_handler "file": else virtlogd's socket is looked for; seccomp_sandbox 0: a filter before each of
@@ -151,16 +152,13 @@ class Session:
 
     def _keep_capabilities(self) -> None:
         # Probed when the first domain is defined, so kept at the end; and probed anew when QEMU or libvirt changed, so
-        # kept again. Several runs end at once: each writes a file of its own and puts it in place whole.
+        # kept again. Several runs end at once.
         found = Path("qemu", "capabilities")
         for probed in (self.root.parent / "cache" / found).glob("*.xml"):
             kept = self._kept / found / probed.name
             if kept.exists() and kept.read_bytes() == probed.read_bytes():
                 continue
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            partial = kept.with_name(f".{kept.name}.{os.getpid()}")
-            shutil.copyfile(probed, partial)
-            partial.replace(kept)
+            whole.write(kept, probed.read_bytes())
 
 
 # Waits for our word or for end of file on its standard input, which comes when we die; then ends every process whose
