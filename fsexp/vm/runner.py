@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,10 @@ from fsexp.vm.session import Session
 
 # How often the ports are looked at. Host time decides only whether a guest is given up, never a digit of it.
 _LOOK_S = 0.05
+
+# How long libvirt may take to tell of the end of a QEMU that is gone: it tells after it has asked the process to end
+# and has seen it go.
+_TOLD_S = 10
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,8 @@ def boot(session: Session, xml: str, console: Path, records: Path, hang_s: float
             domain.create()
         except libvirt.libvirtError as error:
             raise MachineError(f"libvirt could not start the guest: {error}{_log_tail(session)}") from error
-        how, first_record_s = _watch(ended, events, console, records, started, hang_s, timeout_s)
+        gone = _death(session, domain.name())
+        how, first_record_s = _watch(ended, events, gone, console, records, started, hang_s, timeout_s)
         wall_s = time.monotonic() - started
     finally:
         # An interrupt that came while libvirt was starting QEMU is raised when it has: that guest is ended too.
@@ -76,6 +82,7 @@ def boot(session: Session, xml: str, console: Path, records: Path, hang_s: float
 def _watch(
     ended: threading.Event,
     events: list[int],
+    gone: Callable[[], bool],
     console: Path,
     records: Path,
     started: float,
@@ -84,6 +91,9 @@ def _watch(
 ) -> tuple[Ended, float | None]:
     sizes, changed, first_record_s = (0, 0), started, None
     while not ended.wait(_LOOK_S):
+        if gone():
+            ended.wait(_TOLD_S)
+            break
         now = time.monotonic()
         current = (console.stat().st_size, records.stat().st_size)
         if current != sizes:
@@ -94,9 +104,32 @@ def _watch(
             return Ended("timeout", f"it ran for more than {timeout_s:g} s"), first_record_s
         if now - changed > hang_s:
             return Ended("hang", f"no record and no console byte for {hang_s:g} s"), first_record_s
-    if events[0] == libvirt.VIR_DOMAIN_EVENT_SHUTDOWN:
+    if libvirt.VIR_DOMAIN_EVENT_SHUTDOWN in events:
         return Ended("power-off"), first_record_s
     return Ended("died", "QEMU ended without the guest's word"), first_record_s
+
+
+def _death(session: Session, name: str) -> Callable[[], bool]:
+    """A question: has the guest's process ended? It is our child (session._adopt_orphans), so nobody else reaps it.
+
+    A dead child that nobody reaps still counts as alive for libvirt, which then waits for it and never says that it
+    stopped: QEMU killed from outside would not be noticed before the run's limit.
+    """
+    try:
+        pid = session.pid(name)
+    except (OSError, ValueError):
+        return lambda: False  # it has ended already, and libvirt has told or will
+    reaped = False
+
+    def gone() -> bool:
+        nonlocal reaped
+        try:
+            reaped = reaped or os.waitpid(pid, os.WNOHANG)[0] == pid
+        except ChildProcessError:
+            return False  # not our child: init's, or reaped at libvirt's word
+        return reaped
+
+    return gone
 
 
 def _destroy(session: Session, domain: libvirt.virDomain) -> None:
