@@ -30,7 +30,7 @@ from pydantic import (
 from fsexp import apt, digest, whole, workload
 from fsexp.errors import UserError
 from fsexp.image import formats
-from fsexp.kernel import debian, ladder
+from fsexp.kernel import debian, ladder, source
 
 __all__ = [
     "Config",
@@ -222,10 +222,10 @@ class DebianSource(_Strict):
 
     @model_validator(mode="after")
     def _fits(self) -> DebianSource:
-        source = re.match(r"linux-source(-|$)", self.package)
-        if self.build and not source:
+        packaged = re.match(r"linux-source(-|$)", self.package)
+        if self.build and not packaged:
             raise ValueError(f"'build' needs a package of kernel source, as linux-source-6.1, not {self.package}")
-        if source and not self.build:
+        if packaged and not self.build:
             raise ValueError(f"{self.package} is kernel source: say 'build: true'")
         if self.ladder:
             first, last = getattr(self.ladder, "from"), self.ladder.to
@@ -256,6 +256,9 @@ class TarballSource(_Strict):
             raise ValueError("'release' names a tarball that is known here; with it, no 'url' and no 'sha256'")
         if not self.release and not (self.url and self.sha256):
             raise ValueError("'release' is needed, or 'url' and 'sha256'")
+        problem = source.unknown_release(self.release) if self.release else ""
+        if problem:
+            raise ValueError(problem[0].lower() + problem[1:])
         return self
 
 

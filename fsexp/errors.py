@@ -9,6 +9,12 @@ class MachineError(Exception):
     """The machine failed: QEMU died, the disk is full. Says what happened and where the log is."""
 
 
+class KernelRefused(MachineError):
+    """QEMU does not take the kernel's file: a finding about that kernel, and the outcome of its cells."""
+
+    outcome = "no-boot"
+
+
 class BuildFailed(UserError):
     """A kernel's source does not build: a finding about that kernel, and the outcome of its cells."""
 

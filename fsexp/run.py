@@ -18,7 +18,7 @@ from typing import Any
 
 from fsexp import digest, plan, whole
 from fsexp.config import Config
-from fsexp.errors import MachineError, UserError
+from fsexp.errors import KernelRefused, MachineError, UserError
 from fsexp.image import formats
 from fsexp.kernel import ModuleMissing, version
 from fsexp.vm import domain, guest, outcome, record
@@ -98,7 +98,11 @@ def make(config: Config, one: plan.Run, inputs: Inputs, output: Path, again: boo
     store = Path(config.cache) / "runs" / booting.identity
     stored = _stored(store)
     if again or stored is None:
-        result, files = _attempts(config, booting)
+        try:
+            result, files = _attempts(config, booting)
+        except KernelRefused as error:
+            result = _without_boot(error.outcome, str(error), description.get("release"))
+            return _deliver(result, None, labels, output)
         try:
             result |= _provenance(config, one, inputs, booting)
             if stored is not None:
@@ -170,6 +174,8 @@ def start(config: Config, booting: Booting, export: Path | None = None) -> tuple
         )
         try:
             ended = boot(session, xml, console, records, config.limits.hang_s, config.limits.timeout_s)
+        except KernelRefused:
+            raise
         except MachineError:
             domain.check(booting.settings)  # the machine may be one that this QEMU does not have
             raise
@@ -207,6 +213,8 @@ def _attempts(config: Config, booting: Booting) -> tuple[dict[str, Any], Path]:
     for left in reversed(range(config.limits.attempts)):
         try:
             result, files = start(config, booting)
+        except KernelRefused:
+            raise  # it would refuse again
         except MachineError:
             if left:
                 continue

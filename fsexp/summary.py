@@ -26,13 +26,14 @@ def lines(results: Path) -> Iterator[str]:
             row |= {"outcome": "missing", "reason": GONE}
     counts = Counter(row["outcome"] for row in rows)
     yield f"{len(rows)} runs: " + ", ".join(f"{number} {word}" for word, number in counts.most_common())
-    reasons = Counter(
-        (row["experiment"], row["kernel"], row["filesystem"], row["outcome"], row["reason"])
-        for row in rows
-        if row["outcome"] != "ok"
-    )
-    for (experiment, kernel, filesystem, outcome, reason), number in reasons.items():
-        yield f"  {experiment}: {kernel}, {filesystem}: {number} {outcome}: {reason}"
+    # What a kernel lacks, it lacks on each filesystem: said once.
+    found: dict[tuple[str, ...], Counter] = {}
+    for row in rows:
+        if row["outcome"] != "ok":
+            key = (row["experiment"], row["kernel"], row["outcome"], row["reason"])
+            found.setdefault(key, Counter())[row["filesystem"]] += 1
+    for (experiment, kernel, outcome, reason), cells in found.items():
+        yield f"  {experiment}: {kernel}, {', '.join(cells)}: {cells.total()} {outcome}: {reason}"
     warned = sum(row.get("warnings") not in (None, "", "0") for row in rows)
     if warned:
         yield f"  warnings of the kernel in {warned} {'run' if warned == 1 else 'runs'}; {path.name} counts them"

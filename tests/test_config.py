@@ -109,6 +109,12 @@ BAD = [
     ),
     (
         "kernels.newest",
+        {"tarball": {"release": "2.6.39.9"}},
+        "kernels.newest.tarball: the digest of Linux 2.6.39.9 is not known here; give the tarball's url and sha256, "
+        "or did you mean 2.6.39.4?",
+    ),
+    (
+        "kernels.newest",
         {"tarball": {"url": "linux.tar.xz", "sha256": "abc"}},
         "kernels.newest.tarball.sha256: must be a sha256: 64 hexadecimal digits",
     ),

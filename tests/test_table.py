@@ -214,6 +214,20 @@ def test_an_ok_run_without_all_its_records_is_no_result(tmp_path, records, reaso
     assert next(summary.lines(study.results)) == "12 runs: 11 ok, 1 no-result"
 
 
+def test_a_reason_is_said_once_for_all_filesystems(tmp_path):
+    study = made.full(tmp_path)
+    for filesystem in study.filesystems:
+        for seed in study.seeds[:2]:
+            path = study.path(study.kernels[0], filesystem, seed) / "run.json"
+            path.write_text(json.dumps(json.loads(path.read_text()) | {"outcome": "panic", "reason": "on & on"}))
+    study.build()
+    lines = list(summary.lines(study.results))
+    assert [line for line in lines if "panic" in line] == [
+        "12 runs: 8 ok, 4 panic",
+        "  create-unlink: debian-5.10, ext4, btrfs: 4 panic: on & on",
+    ]
+
+
 def test_warnings_are_counted(tmp_path):
     study = made.full(tmp_path)
     row = only(study, "warnings", ["WARNING: a", "WARNING: b"])

@@ -51,6 +51,8 @@ _ENVIRONMENT = {
 # Of the caller's environment only these: a CFLAGS or a MAKEFLAGS of his must not change the kernel.
 _KEPT = ("PATH", "HOME", "TMPDIR", "USER", "LOGNAME")
 
+_OPTION = re.compile(r"(CONFIG_\w+=\S.*|#.*)?")
+
 # Program -> Debian's package of it, and what it is for.
 _PROGRAMS = {
     "make": "make",
@@ -91,7 +93,7 @@ def build(source: Source, recipe: Recipe, cache: Path, jobs: int) -> Path:
     tools = find_tools(recipe.compiler)
     release = source.release
     rows = adaptations(parse(release) if release else None, tools.gcc)
-    texts = [_text(path) for path in (recipe.config or COMMON, *recipe.fragments)]
+    texts = [_options(path) for path in (recipe.config or COMMON, *recipe.fragments)]
     inputs = {
         "format": FORMAT,
         "source": source.identity,
@@ -157,11 +159,21 @@ def adaptations(version: Version | None, gcc: Version) -> list[dict[str, Any]]:
     ]
 
 
-def _text(path: Path) -> str:
+def _options(path: Path) -> str:
+    """A configuration's text. Kconfig passes over what it does not understand: a misspelt line would be lost."""
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"the kernel configuration {path} can't be read: {error}") from None
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"the kernel configuration {path} can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"the kernel configuration {path} is not UTF-8 text") from None
+    for number, line in enumerate(text.splitlines(), 1):
+        if not _OPTION.fullmatch(line.strip()):
+            raise UserError(
+                f"{path}, line {number}: {line.strip()[:80]!r} sets no option; write CONFIG_NAME=value, or "
+                "'# CONFIG_NAME is not set'"
+            )
+    return text
 
 
 def _make(

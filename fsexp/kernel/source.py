@@ -10,6 +10,7 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache as once
 from pathlib import Path
 
 import yaml
@@ -124,20 +125,33 @@ def releases() -> dict[str, dict]:
 
     Each file is {"url", "sha256", "source"}, `source` being who published the digest.
     """
-    table = yaml.safe_load(TARBALLS.read_text(encoding="utf-8"))
+    return _shipped(TARBALLS)
+
+
+@once
+def _shipped(path: Path) -> dict[str, dict]:
+    table = yaml.safe_load(path.read_text(encoding="utf-8"))
     for entry in table["releases"].values():
         for row in [*entry["tarballs"], *entry.get("patches", ())]:
             row["url"] = table["upstream"] + row.pop("file")
     return table["releases"]
 
 
+def unknown_release(name: str) -> str:
+    """Why the digest of that release is not known here, and what to do; empty where it is known."""
+    known = releases()
+    if name in known:
+        return ""
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}."
+    return f"The digest of Linux {name} is not known here; give the tarball's url and sha256, or {hint}"
+
+
 def _release(name: str, cache: Path) -> list[dict]:
     """The files of a shipped release: of the tarballs that hold it the one that lies in the cache, or the first."""
     known = releases()
-    if name not in known:
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}."
-        raise UserError(f"The digest of Linux {name} is not known here; give the tarball's url and sha256, or {hint}")
+    if problem := unknown_release(name):
+        raise UserError(problem)
     entry = known[name]
     tarball = next((row for row in entry["tarballs"] if fetch.at_hand(row["url"], row["sha256"], cache)), None)
     chosen = [tarball or entry["tarballs"][0], *entry.get("patches", ())]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import libvirt
 
-from fsexp.errors import MachineError
+from fsexp.errors import KernelRefused, MachineError
 from fsexp.vm.outcome import Ended
 from fsexp.vm.session import Session
 
@@ -22,6 +23,13 @@ _LOOK_S = 0.05
 # How long libvirt may take to tell of the end of a QEMU that is gone: it tells after it has asked the process to end
 # and has seen it go.
 _TOLD_S = 10
+
+
+# What QEMU says before it ends, seen with 7.2: hw/i386/x86.c and hw/core/loader.c.
+_KERNEL_REFUSED = re.compile(
+    r"could not load kernel|invalid kernel header|linux kernel too old[^\n]*|Error while loading elf kernel"
+    r"|Error loading uncompressed kernel[^\n]*"
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +49,7 @@ def boot(session: Session, xml: str, console: Path, records: Path, hang_s: float
     """Start the domain that `xml` describes and wait for its end; it is gone when this returns or raises.
 
     console, records: the files its serial ports write, watched for signs of life.
-    Raises MachineError when libvirt or QEMU can't start it.
+    Raises KernelRefused when QEMU does not take the kernel's file, MachineError when it can't be started otherwise.
     """
     for port in (console, records):
         port.touch()
@@ -65,6 +73,8 @@ def boot(session: Session, xml: str, console: Path, records: Path, hang_s: float
         try:
             domain.create()
         except libvirt.libvirtError as error:
+            if refused := _KERNEL_REFUSED.search(str(error)):
+                raise KernelRefused(f"QEMU does not take the kernel: {refused[0]}") from error
             raise MachineError(f"libvirt could not start the guest: {error}{_log_tail(session)}") from error
         gone = _death(session, domain.name())
         how, first_record_s = _watch(ended, events, gone, console, records, started, hang_s, timeout_s)

@@ -115,6 +115,23 @@ def test_a_tree_that_cannot_be_configured_says_why(tmp_path, cache):
         build.build(found, COMMON, cache, 1)
 
 
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"CONFIG_OWN=y\nCONFIG_OTHER y\n", "own.config, line 2: 'CONFIG_OTHER y' sets no option"),
+        (b"garbage\n", "own.config, line 1: 'garbage' sets no option"),
+        (b"\xff\n", "own.config is not UTF-8 text"),
+        (None, "own.config can't be read: No such file or directory$"),
+    ],
+)
+def test_a_fragment_that_is_none(tmp_path, cache, content, sentence):
+    fragment = tmp_path / "own.config"
+    if content is not None:
+        fragment.write_bytes(content)
+    with pytest.raises(UserError, match=sentence):
+        build.build(tree(tmp_path / "linux", cache), build.Recipe(None, (fragment,), "gcc"), cache, 1)
+
+
 def test_another_tree_fragment_or_compiler_is_another_build(tmp_path, cache):
     found = tree(tmp_path / "linux", cache)
     fragment = tmp_path / "own.config"

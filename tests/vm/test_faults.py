@@ -302,6 +302,20 @@ def test_no_init(bench):
     assert result["records"] == []
 
 
+def test_a_kernel_that_qemu_refuses(bench, monkeypatch):
+    kernel = bench.copy_kernel(NEW, "inputs/no kernel")
+    image = guest.read_kernel(kernel).image
+    image.unlink()
+    image.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(5000))  # begins as a kernel does, and is cut short
+    one = bench.planned("ok")
+    output = bench.folder / "refused" / "run.json"
+    bench.fsexp("run", "--run", one.folder, "--kernel", kernel, "--output", output)
+    result = json.loads(output.read_text())
+    assert result["outcome"] == "no-boot"
+    assert result["reason"] == "QEMU does not take the kernel: Error while loading elf kernel"
+    assert result["records"] == []
+
+
 def test_filesystem_unknown_to_the_kernel(bench, monkeypatch):
     # Left out of the modules and of what the kernel may ask for, as by a kernel that has no such filesystem.
     monkeypatch.setitem(formats.FORMATS, "ext4", replace(formats.FORMATS["ext4"], modules=()))
