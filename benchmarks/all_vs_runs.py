@@ -18,6 +18,7 @@ from fsexp import plan
 
 TARGET = 1.15
 RESULTS = Path("results-benchmark")
+CACHE = Path("results-benchmark-cache")
 
 
 def main() -> int:
@@ -27,7 +28,7 @@ def main() -> int:
     parser.add_argument("--repeat", type=int, default=1)
     options = parser.parse_args()
     config = guests.study()
-    cache = RESULTS / "cache"
+    cache = CACHE
     settings = [f"results={RESULTS}", f"cache={cache}"]
     _share_downloads(Path(config.cache), cache)
     runs = [RESULTS / one.folder / "run.json" for one in plan.runs(config)]
