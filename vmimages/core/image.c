@@ -193,6 +193,7 @@ int image_write(const char *device, const char *path, struct image_summary *summ
 struct export {
     int source;
     int target;
+    uint64_t offset_bytes; /* of the image in the target */
     uint64_t first_block; /* of the extent being gathered */
     uint64_t count;       /* blocks gathered */
     struct image_summary *summary;
@@ -204,7 +205,8 @@ static uint8_t gathered[EXTENT_HEADER_BYTES + EXTENT_BLOCKS_MAX * IMAGE_BLOCK_BY
 
 static int put(struct export *export, const uint8_t *bytes, size_t length)
 {
-    if (file_write_all_at(export->target, bytes, length, export->summary->stream_bytes) != 0)
+    if (file_write_all_at(export->target, bytes, length,
+                          export->offset_bytes + export->summary->stream_bytes) != 0)
         return -1;
     export->summary->stream_bytes += length;
     export->crc32 = crc32_update(export->crc32, bytes, length);
@@ -278,10 +280,15 @@ static int export_all(struct export *export, const char *device, const char *tar
     return 0;
 }
 
-int image_export(const char *device, const char *target, struct image_summary *summary,
-                 struct failure *failure)
+int image_export(const char *device, const char *target, uint64_t offset_bytes,
+                 struct image_summary *summary, struct failure *failure)
 {
-    struct export export = { .source = -1, .target = -1, .summary = summary };
+    struct export export = {
+        .source = -1,
+        .target = -1,
+        .offset_bytes = offset_bytes,
+        .summary = summary,
+    };
     int outcome;
 
     *summary = (struct image_summary){ .stream_bytes = 0 };

@@ -29,9 +29,9 @@ const char *image_check(const uint8_t *bytes, size_t length, struct image_summar
 int image_write(const char *device, const char *path, struct image_summary *summary,
                 struct failure *failure);
 
-/* Write an image of `device` to `target`, from its first byte on; what was there beyond the image's
- * end stays. 0, or -1 with the failure: of the step "export". */
-int image_export(const char *device, const char *target, struct image_summary *summary,
-                 struct failure *failure);
+/* Write an image of `device` to `target`, from `offset_bytes` on; what was there before it and
+ * beyond its end stays. 0, or -1 with the failure: of the step "export". */
+int image_export(const char *device, const char *target, uint64_t offset_bytes,
+                 struct image_summary *summary, struct failure *failure);
 
 #endif

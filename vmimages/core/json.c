@@ -84,6 +84,8 @@ static void put_name(struct json *object, const char *name)
     if (!object->empty)
         put(object, ",", 1);
     object->empty = false;
+    if (name == NULL)
+        return;
     put_string(object, name, strlen(name));
     put(object, ":", 1);
 }
@@ -123,25 +125,42 @@ void json_count(struct json *object, const char *name, uint64_t value)
     put(object, digits, (size_t)length);
 }
 
-void json_list_open(struct json *object, const char *name)
+static void open_in(struct json *object, const char *name, const char *bracket)
 {
     put_name(object, name);
-    put(object, "[", 1);
+    put(object, bracket, 1);
     object->empty = true;
+}
+
+static void close_in(struct json *object, const char *bracket)
+{
+    put(object, bracket, 1);
+    object->empty = false;
+}
+
+void json_list_open(struct json *object, const char *name)
+{
+    open_in(object, name, "[");
 }
 
 void json_list_text(struct json *object, const char *text)
 {
-    if (!object->empty)
-        put(object, ",", 1);
-    object->empty = false;
-    put_string(object, text, strlen(text));
+    json_text(object, NULL, text);
 }
 
 void json_list_close(struct json *object)
 {
-    put(object, "]", 1);
-    object->empty = false;
+    close_in(object, "]");
+}
+
+void json_object_open(struct json *object, const char *name)
+{
+    open_in(object, name, "{");
+}
+
+void json_object_close(struct json *object)
+{
+    close_in(object, "}");
 }
 
 void json_close(struct json *object)

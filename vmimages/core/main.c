@@ -25,8 +25,9 @@ int main(int count, char **arguments)
      * command line as arguments, so that these decide nothing here. */
     if (getpid() == 1 && strcmp(name, "/init") == 0)
         guest_main();
-    if (count == 5 && strcmp(arguments[1], "native") == 0)
-        return native_main(arguments[2], arguments[3], arguments[4]);
-    (void)fprintf(stderr, "usage: core native DIRECTORY OPS RECORDS\n");
+    if ((count == 5 || count == 6) && strcmp(arguments[1], "native") == 0)
+        return native_main(arguments[2], arguments[3], arguments[4],
+                           count == 6 ? arguments[5] : NULL);
+    (void)fprintf(stderr, "usage: core native DIRECTORY OPS RECORDS [MANIFESTS]\n");
     return 2;
 }

@@ -84,7 +84,25 @@ static int prove_directory(const struct mount_request *request, struct failure *
     return 0;
 }
 
-/* The kernel's list of mounts says the same. */
+bool mount_names_device(const char *device, const char *options, const char *other)
+{
+    static const char word[] = "device=";
+    size_t length = strlen(other);
+
+    if (strcmp(device, other) == 0)
+        return true;
+    while (*options != '\0') {
+        size_t word_length = strcspn(options, ",");
+        if (word_length == sizeof word - 1 + length
+            && memcmp(options, word, sizeof word - 1) == 0
+            && memcmp(options + sizeof word - 1, other, length) == 0)
+            return true;
+        options += word_length + (options[word_length] == ',');
+    }
+    return false;
+}
+
+/* The kernel's list of mounts says the same. Of a filesystem on several devices it names one. */
 static int prove_listed(const struct mount_request *request, char *text, size_t capacity,
                         struct mountinfo *listed, struct failure *failure)
 {
@@ -94,7 +112,7 @@ static int prove_listed(const struct mount_request *request, char *text, size_t 
         return failure_set(failure, STEP, "prove", request->directory, 0,
                            "the kernel lists no mount there");
     if (strcmp(listed->filesystem, request->filesystem) != 0
-        || strcmp(listed->device, request->device) != 0)
+        || !mount_names_device(request->device, request->options, listed->device))
         return failure_set(failure, STEP, "prove", request->directory, 0,
                            "the kernel lists %.60s on %.60s there and not %.60s on %.60s",
                            listed->filesystem, listed->device, request->filesystem,
@@ -133,13 +151,13 @@ static int record_space(const struct mount_request *request, struct recorder *re
     return outcome;
 }
 
-int mount_filesystem(const struct mount_request *request, struct recorder *records,
-                     struct failure *failure)
+/* Mount and prove. `listed` points into a buffer of this function's. */
+static int attach(const struct mount_request *request, struct mountinfo *listed,
+                  struct failure *failure)
 {
     static char mounts[64 * 1024];
     char data[OPTIONS_BYTES];
     unsigned long flags;
-    struct mountinfo listed;
 
     if (mount_split_options(request->options, &flags, data, sizeof data) != 0)
         return failure_set(failure, STEP, "mount", request->device, 0, "its options are too long");
@@ -147,9 +165,33 @@ int mount_filesystem(const struct mount_request *request, struct recorder *recor
         return failure_set(failure, STEP, "mkdir", request->directory, errno, NULL);
     if (mount(request->device, request->directory, request->filesystem, flags, data) != 0)
         return failure_set(failure, STEP, "mount", request->device, errno, NULL);
-    if (prove_directory(request, failure) != 0
-        || prove_listed(request, mounts, sizeof mounts, &listed, failure) != 0)
+    if (prove_directory(request, failure) != 0)
         return -1;
+    return prove_listed(request, mounts, sizeof mounts, listed, failure);
+}
+
+/* What was mounted last; its strings are the setup's, which live as long as the guest. */
+static struct mount_request last;
+
+int mount_filesystem(const struct mount_request *request, struct recorder *records,
+                     struct failure *failure)
+{
+    struct mountinfo listed;
+
+    if (attach(request, &listed, failure) != 0)
+        return -1;
+    last = *request;
     record_mount(request, &listed, records);
     return record_space(request, records, failure);
+}
+
+int mount_again(struct failure *failure)
+{
+    struct mountinfo listed;
+
+    if (last.directory == NULL)
+        return failure_set(failure, STEP, "remount", "", 0, "nothing was mounted");
+    if (umount2(last.directory, 0) != 0)
+        return failure_set(failure, "umount", "umount", last.directory, errno, NULL);
+    return attach(&last, &listed, failure);
 }

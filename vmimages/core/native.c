@@ -31,8 +31,9 @@ static int record_first_space(const char *directory)
     return outcome;
 }
 
-int native_main(const char *directory, const char *ops, const char *path)
+int native_main(const char *directory, const char *ops, const char *path, const char *manifests)
 {
+    const struct ops_native native = { .manifests = manifests };
     static struct failure failure;
     int outcome;
 
@@ -47,7 +48,7 @@ int native_main(const char *directory, const char *ops, const char *path)
     if (record_first_space(directory) != 0)
         outcome = failure_set(&failure, "ops", "statfs", directory, errno, NULL);
     else
-        outcome = ops_run(ops, directory, true, &records, &failure);
+        outcome = ops_run(ops, directory, &native, &records, &failure);
     if (outcome != 0)
         failure_record(&failure, &records, false);
     record_last(&records, outcome == 0);

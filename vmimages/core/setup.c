@@ -8,13 +8,16 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include "calibrate.h"
 #include "command.h"
+#include "counters.h"
 #include "disk.h"
 #include "image.h"
 #include "module.h"
 #include "mount.h"
 #include "ops.h"
 #include "number.h"
+#include "pseudo.h"
 
 #define STEP "setup"
 #define PATH "/fsexp/setup"
@@ -47,7 +50,10 @@ static int run_disk(const struct step *steps, size_t count, struct recorder *rec
     (void)count;
     (void)records;
     (void)number_decimal(steps->fields[1], &least_bytes);
-    return disk_wait(steps->fields[0], least_bytes, failure);
+    if (disk_wait(steps->fields[0], least_bytes, failure) != 0)
+        return -1;
+    counters_watch(steps->fields[0]);
+    return 0;
 }
 
 static int run_image(const struct step *steps, size_t count, struct recorder *records,
@@ -86,14 +92,17 @@ static int run_mount(const struct step *steps, size_t count, struct recorder *re
         .options = steps->fields[3],
         .magic = (uint32_t)magic,
     };
-    return mount_filesystem(&request, records, failure);
+    if (mount_filesystem(&request, records, failure) != 0)
+        return -1;
+    counters_watch(request.device);
+    return 0;
 }
 
 static int run_ops(const struct step *steps, size_t count, struct recorder *records,
                    struct failure *failure)
 {
     (void)count;
-    return ops_run(steps->fields[0], steps->fields[1], false, records, failure);
+    return ops_run(steps->fields[0], steps->fields[1], NULL, records, failure);
 }
 
 static int run_command(const struct step *steps, size_t count, struct recorder *records,
@@ -119,14 +128,17 @@ static int run_export(const struct step *steps, size_t count, struct recorder *r
     struct image_summary summary;
     struct json *record;
     char digest[9];
+    uint64_t offset_bytes = 0;
 
     (void)count;
+    if (steps->count > 2)
+        (void)number_decimal(steps->fields[2], &offset_bytes);
     /* The target's driver may have been loaded just before. */
     if (disk_wait(steps->fields[1], 1, failure) != 0) {
         failure->step = "export";
         return -1;
     }
-    if (image_export(steps->fields[0], steps->fields[1], &summary, failure) != 0)
+    if (image_export(steps->fields[0], steps->fields[1], offset_bytes, &summary, failure) != 0)
         return -1;
     number_hexadecimal_text(summary.stream_crc32, digest);
     record = record_begin(records, "export");
@@ -136,6 +148,45 @@ static int run_export(const struct step *steps, size_t count, struct recorder *r
     json_text(record, "digest_crc32", digest);
     record_end(records);
     return 0;
+}
+
+static int run_write(const struct step *steps, size_t count, struct recorder *records,
+                     struct failure *failure)
+{
+    (void)count;
+    (void)records;
+    return pseudo_write(steps->fields[0], steps->fields[1], failure);
+}
+
+static int run_mkdir(const struct step *steps, size_t count, struct recorder *records,
+                     struct failure *failure)
+{
+    (void)count;
+    (void)records;
+    return pseudo_mkdir(steps->fields[0], failure);
+}
+
+static int run_filesystem(const struct step *steps, size_t count, struct recorder *records,
+                          struct failure *failure)
+{
+    (void)count;
+    (void)records;
+    return pseudo_mount(steps->fields[0], steps->fields[1], failure);
+}
+
+static int run_wait(const struct step *steps, size_t count, struct recorder *records,
+                    struct failure *failure)
+{
+    (void)count;
+    (void)records;
+    return pseudo_wait(steps->fields[0], failure);
+}
+
+static int run_calibrate(const struct step *steps, size_t count, struct recorder *records,
+                         struct failure *failure)
+{
+    (void)count;
+    return calibrate(steps->fields[0], records, failure);
 }
 
 /* Kinds of fields: p an absolute path; d decimal digits; x 0x and hexadecimal digits, at most 32
@@ -155,7 +206,12 @@ static const struct directive {
     { "ops", "pp", 2, false, run_ops },
     { "command", "pw*", 2, false, run_command },
     { "umount", "p", 1, false, run_umount },
-    { "export", "pp", 2, false, run_export },
+    { "export", "ppd", 2, false, run_export },
+    { "write", "pw", 2, false, run_write },
+    { "mkdir", "p", 1, false, run_mkdir },
+    { "filesystem", "wp", 2, false, run_filesystem },
+    { "wait", "p", 1, false, run_wait },
+    { "calibrate", "p", 1, false, run_calibrate },
 };
 
 static bool field_fits(char kind, const char *field)

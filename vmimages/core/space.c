@@ -2,6 +2,8 @@
 
 #include <sys/vfs.h>
 
+#include "btrfs.h"
+
 int space_record(struct recorder *records, int directory, const char *phase)
 {
     struct statfs about;
@@ -18,6 +20,8 @@ int space_record(struct recorder *records, int directory, const char *phase)
     json_count(record, "free_blocks", about.f_bfree);
     json_count(record, "inodes", about.f_files);
     json_count(record, "free_inodes", about.f_ffree);
+    if ((uint32_t)about.f_type == BTRFS_MAGIC)
+        btrfs_space(record, directory);
     record_end(records);
     return 0;
 }

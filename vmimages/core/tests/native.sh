@@ -9,7 +9,7 @@ failed=0
 # stream NAME OPS: OPS is a format for printf
 stream() {
     # shellcheck disable=SC2059
-    printf "FSEXPOPS\\001\\000\\000\\000$2" > "$folder/$1"
+    printf "FSEXPOPS\\002\\000\\000\\000$2" > "$folder/$1"
 }
 # expect NAME STATUS PATTERN...: run the stream, check the exit status and that the records match
 expect() {
@@ -34,7 +34,8 @@ expect() {
 stream good '\020\001d\000\355\003\024\001d\000\001\001c\000\021\001x\000\244\003\021\001y\000\244\003\002\025\022\001x\000\003'
 expect good 0 '"seq":0,"type":"hello"' '"seq":1,"type":"space","phase":""' \
     '"seq":2,"type":"phase","name":"c","elapsed_ns":[0-9]*,"operations":2,"bytes":0,"errors":0,' \
-    '"seq":3,"type":"space","phase":"c"' '"seq":4,"type":"end","status":"ok","records":5,'
+    '"seq":3,"type":"operations","phase":"c","operation":"create","count":2,"bytes":0,"errors":0,' \
+    '"seq":4,"type":"space","phase":"c"' '"seq":5,"type":"end","status":"ok","records":6,'
 stream missing '\001\001c\000\025\022\004gone\000\002\003'
 expect missing 1 '"step":"ops","operation":"unlink","path":"gone","errno":2,"error":"ENOENT","index":2,"phase":"c",' \
     '"status":"failed","records":4,'

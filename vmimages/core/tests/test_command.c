@@ -75,6 +75,7 @@ static void test_much_output(void)
     for (const char *at = sent; (at = strstr(at, "\\u0000")) != NULL; at += 6)
         escapes++;
     CHECK(escapes == 65536);
+    CHECK(strstr(sent, "\"output_bytes\":300000,") != NULL);
 }
 
 /* What a command leaves running does not keep it from ending. */
@@ -84,6 +85,21 @@ static void test_left_running(void)
 
     CHECK(run("/", "sh", "sleep 3 & echo done", &failure) == 0);
     CHECK(strstr(sent, "\"output\":\"done\\n\"") != NULL);
+}
+
+/* Variables are added, and replace those of the same name. */
+static void test_variables(void)
+{
+    static struct command_result result;
+    char *const arguments[] = { "sh", "-c", "echo $HOME $LC_ALL $ADDED", NULL };
+    char *const variables[] = { "HOME=/elsewhere", "ADDED=a=b", NULL };
+    const struct command command = { "/", arguments, variables };
+    struct failure failure;
+
+    CHECK(command_execute(&command, &result, &failure) == 0);
+    CHECK(result.status == 0);
+    CHECK(result.output_bytes == 17 && result.kept_bytes == 17);
+    CHECK(memcmp(result.output, "/elsewhere C a=b\n", 17) == 0);
 }
 
 static void test_closed_output(void)
@@ -101,5 +117,6 @@ int main(void)
     test_much_output();
     test_left_running();
     test_closed_output();
+    test_variables();
     return checks_outcome("command");
 }

@@ -73,7 +73,7 @@ static size_t test_round_trip(void)
     fill_disk();
     put_file("disk", disk, sizeof disk);
     put_file("image", NULL, 0);
-    CHECK(image_export(in_folder("disk"), in_folder("image"), &out, &failure) == 0);
+    CHECK(image_export(in_folder("disk"), in_folder("image"), 0, &out, &failure) == 0);
     length = get_file("image", stream, sizeof stream);
     CHECK(out.blocks == 1504);
     CHECK(out.device_bytes == sizeof disk);
@@ -100,9 +100,26 @@ static void test_empty(void)
     memset(copy, 0, sizeof copy);
     put_file("zero", copy, sizeof copy);
     put_file("empty", NULL, 0);
-    CHECK(image_export(in_folder("zero"), in_folder("empty"), &out, &failure) == 0);
+    CHECK(image_export(in_folder("zero"), in_folder("empty"), 0, &out, &failure) == 0);
     CHECK(out.blocks == 0 && out.stream_bytes == 36);
     CHECK(image_write(in_folder("zero"), in_folder("empty"), &out, &failure) == 0);
+}
+
+/* A second image behind the first one, which stays. */
+static void test_offset(void)
+{
+    struct image_summary out;
+    struct failure failure;
+    uint8_t one[24 + 12];
+
+    put_file("second", NULL, 0);
+    CHECK(image_export(in_folder("zero"), in_folder("second"), 0, &out, &failure) == 0);
+    CHECK(get_file("second", one, sizeof one) == sizeof one);
+    CHECK(image_export(in_folder("zero"), in_folder("second"), 5 * BLOCK, &out, &failure) == 0);
+    CHECK(out.stream_bytes == sizeof one);
+    CHECK(get_file("second", copy, sizeof copy) == 5 * BLOCK + sizeof one);
+    CHECK(memcmp(copy, one, sizeof one) == 0);
+    CHECK(memcmp(copy + 5 * BLOCK, one, sizeof one) == 0);
 }
 
 static void test_refusals(void)
@@ -115,13 +132,13 @@ static void test_refusals(void)
     CHECK_TEXT(failure.step, "image");
     CHECK(failure.error == ENOSPC);
     put_file("odd", disk, BLOCK + 1);
-    CHECK(image_export(in_folder("odd"), in_folder("empty"), &out, &failure) == -1);
+    CHECK(image_export(in_folder("odd"), in_folder("empty"), 0, &out, &failure) == -1);
     CHECK_TEXT(failure.step, "export");
     CHECK(image_write(in_folder("absent"), in_folder("image"), &out, &failure) == -1);
     CHECK(failure.error == ENOENT);
     CHECK(image_write(in_folder("copy"), in_folder("absent"), &out, &failure) == -1);
     CHECK(failure.error == ENOENT);
-    CHECK(image_export(in_folder("disk"), in_folder("absent"), &out, &failure) == -1);
+    CHECK(image_export(in_folder("disk"), in_folder("absent"), 0, &out, &failure) == -1);
     CHECK(failure.error == ENOENT);
     /* A damaged image leaves the disk as it was. */
     memset(copy, 0, sizeof copy);
@@ -204,7 +221,7 @@ static void test_damage(size_t length)
 int main(void)
 {
     static const char *const names[] = { "disk", "image", "copy", "zero", "empty", "small", "odd",
-                                         "damaged" };
+                                         "damaged", "second" };
 
     if (mkdtemp(folder) == NULL) {
         perror(folder);
@@ -212,6 +229,7 @@ int main(void)
     }
     test_damage(test_round_trip());
     test_empty();
+    test_offset();
     test_refusals();
     test_fields();
     for (size_t row = 0; row < sizeof names / sizeof names[0]; row++)

@@ -67,11 +67,25 @@ static void test_object(void)
     json_list_text(&object, "a");
     json_list_text(&object, "b");
     json_list_close(&object);
+    json_object_open(&object, "in");
+    json_list_open(&object, "pairs");
+    for (unsigned number = 1; number < 3; number++) {
+        json_list_open(&object, NULL);
+        json_count(&object, NULL, number);
+        json_integer(&object, NULL, -1);
+        json_list_close(&object);
+    }
+    json_object_open(&object, NULL);
+    json_object_close(&object);
+    json_list_close(&object);
+    json_text(&object, "after", "y");
+    json_object_close(&object);
     json_text(&object, "last", "x");
     json_close(&object);
     text[object.length] = '\0';
     CHECK_TEXT(text, "{\"low\":-9223372036854775808,\"high\":18446744073709551615,\"none\":[],"
-                     "\"two\":[\"a\",\"b\"],\"last\":\"x\"}");
+                     "\"two\":[\"a\",\"b\"],\"in\":{\"pairs\":[[1,-1],[2,-1],{}],\"after\":\"y\"},"
+                     "\"last\":\"x\"}");
 }
 
 static void test_overflow(void)

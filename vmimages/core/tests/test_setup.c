@@ -61,6 +61,18 @@ static void test_options(void)
     CHECK(mount_split_options("12345678,1234567", &flags, data, sizeof data) == -1);
 }
 
+static void test_devices(void)
+{
+    CHECK(mount_names_device("/dev/sda", "noatime", "/dev/sda"));
+    CHECK(!mount_names_device("/dev/sda", "noatime", "/dev/sdb"));
+    CHECK(mount_names_device("/dev/sda", "a,device=/dev/nullb0", "/dev/nullb0"));
+    CHECK(mount_names_device("/dev/sda", "device=/dev/nullb0,device=/dev/sdb,b", "/dev/sdb"));
+    CHECK(!mount_names_device("/dev/sda", "device=/dev/nullb01", "/dev/nullb0"));
+    CHECK(!mount_names_device("/dev/sda", "device=/dev/nullb0", "/dev/nullb01"));
+    CHECK(!mount_names_device("/dev/sda", "xdevice=/dev/nullb0", "/dev/nullb0"));
+    CHECK(!mount_names_device("/dev/sda", "", ""));
+}
+
 static void test_aliases(void)
 {
     static const char table[] = "crc32c\t/m/a.ko\t/m/b.ko\n"
@@ -88,12 +100,19 @@ static void test_setup(void)
                   "module\t/m/c.ko\n"
                   "disk\t/dev/ram0\t1048576\n"
                   "mount\t/dev/ram0\text4\t/mnt\t\t0xEF53\n"
-                  "command\t/mnt\tsh\t-c\t\tx y\n";
+                  "command\t/mnt\tsh\t-c\t\tx y\n"
+                  "filesystem\tconfigfs\t/sys/kernel/config\n"
+                  "mkdir\t/sys/kernel/config/nullb/nullb0\n"
+                  "write\t/sys/fs/bcache/register\t/dev/sda\n"
+                  "wait\t/sys/block/bcache0\n"
+                  "export\t/dev/ram0\t/dev/vda\n"
+                  "export\t/dev/ram1\t/dev/vda\t1048576\n"
+                  "calibrate\t/dev/ram0\n";
     struct setup setup;
     struct failure failure;
 
     CHECK(setup_parse(text, sizeof text - 1, &setup, &failure) == 0);
-    CHECK(setup.count == 6);
+    CHECK(setup.count == 13);
     CHECK_TEXT(setup_step_name(&setup.steps[0]), "module");
     CHECK_TEXT(setup.steps[0].fields[1], "rd_nr=1 rd_size=2");
     CHECK(setup.steps[1].count == 2);
@@ -121,6 +140,10 @@ static void test_bad_setups(void)
         { "fsexp-setup\t1\n\n", "line 2 (): there is no such directive" },
         { "fsexp-setup\t1\ndisk\t/dev/ram0\n", "line 2 (disk): it has too few fields" },
         { "fsexp-setup\t1\numount\t/a\t/b\n", "line 2 (umount): it has too many fields" },
+        { "fsexp-setup\t1\nwrite\t/a\t\n",
+          "line 2 (write): one of its fields is not what it has to be" },
+        { "fsexp-setup\t1\nexport\t/a\t/b\tc\n",
+          "line 2 (export): one of its fields is not what it has to be" },
         { "fsexp-setup\t1\numount\ta\n",
           "line 2 (umount): one of its fields is not what it has to be" },
         { "fsexp-setup\t1\numount\t/a\ndisk\t/a\t1k\n",
@@ -149,6 +172,7 @@ int main(void)
 {
     test_mountinfo();
     test_options();
+    test_devices();
     test_aliases();
     test_setup();
     test_bad_setups();
