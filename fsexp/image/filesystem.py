@@ -6,25 +6,19 @@ So the bytes are the same on every machine, the host needs no root, and its own 
 from __future__ import annotations
 
 import shutil
-import struct
 import tempfile
 import zlib
 from pathlib import Path
 from typing import Any
 
-from fsexp import digest, plan, run, whole
+from fsexp import digest, disk, plan, run, whole
 from fsexp.config import Config
 from fsexp.errors import MachineError, UserError
-from fsexp.image import formats
-from fsexp.vm import domain, guest
+from fsexp.image import extents, formats
+from fsexp.vm import guest
 from fsexp.vm.guest import Guest
 
 FORMAT = 1
-MAGIC = b"FSEXPIMG"
-END = 0xFFFFFFFFFFFFFFFF
-BLOCK_BYTES = 4096
-_HEADER = struct.Struct("<8sIIQ")
-_EXTENT = struct.Struct("<QI")
 
 # Where on its disk, in bytes, each filesystem has the bytes that it is known by (the magic file of libblkid).
 _SIGNATURES = {
@@ -50,43 +44,42 @@ def make(config: Config, key: str, kernel: Path, userland: Path, core: Path, out
     for what, description in (("kernel", maker.description), ("userland", packages)):
         if "unavailable" in description:
             raise UserError(f"the maker VM's {what} can't be had: {description['unavailable']}")
-    command = formats.mkfs(wanted.type, wanted.options, guest.DISK)
+    # Each image has room for all of its device's blocks, with what stands before each thousand of them.
+    room_bytes = [size_mib * disk.MIB + disk.MIB for size_mib in wanted.disks_mib]
+    offsets_bytes = [sum(room_bytes[:number]) for number in range(len(room_bytes))]
     made = Guest(maker, core)
     made.userland(userland)
-    made.disk(wanted.disk_mib)
+    made.disks(_layout(wanted.disks_mib))
+    command = formats.mkfs(wanted.type, wanted.options, *made.nodes)
     made.command(command)
-    made.export()
-    settings = config.machine.model_dump()
-    booting = run.Booting(
-        maker,
-        made.pack(),
-        domain.command_line(settings, wanted.disk_mib * 1024),
-        settings,
-        domain.seed_uuid(0),
-    )
+    made.export(offsets_bytes)
+    # The maker needs no memory for its disks besides its own: of them only what mkfs writes takes any.
+    booting = run.described(config, made, disk.Layout(()), seed=0)
     output.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(prefix=".export-", dir=output) as target:
         # Sparse: the guest writes the non-empty blocks only.
-        target.truncate(wanted.disk_mib * 2**20 + 2**20)
+        target.truncate(sum(room_bytes))
         result, files = run.start(config, booting, export=Path(target.name).resolve())
         try:
             shutil.copyfile(files / "console.log", output / "console.log")
         finally:
             shutil.rmtree(files)
         _check(result, output)
-        exported = next(record for record in result["records"] if record["type"] == "export")
-        with Path(target.name).open("rb") as source:
-            data = source.read(exported["bytes"])
-    if len(data) != exported["bytes"] or zlib.crc32(data) != int(exported["digest_crc32"], 16):
-        raise MachineError(f"the image {key} arrived damaged; the console is {output}/console.log")
-    if not holds(data, wanted.type):
+        arrived = _arrived(key, result, Path(target.name), offsets_bytes, output)
+    images = [data for _, data in arrived]
+    if not holds(images[0], wanted.type):
         said = "; ".join(record["output"].strip() for record in result["records"] if record["type"] == "command")
         raise Refused(f"{' '.join(command)} made no {wanted.type}{': ' + said if said else ''}")
+    names = ["image.fsimg", *(f"image-{number}.fsimg" for number in range(1, len(images)))]
+    devices = [
+        {"file": name, "digest": digest.of_bytes(data), "bytes": len(data), "blocks": record["blocks"], "mib": size_mib}
+        for name, (record, data), size_mib in zip(names, arrived, wanted.disks_mib, strict=True)
+    ]
     description = {
         "format": FORMAT,
-        "digest": digest.of_bytes(data),
-        "bytes": len(data),
-        "blocks": exported["blocks"],
+        "digest": devices[0]["digest"] if len(devices) == 1 else digest.of_value([one["digest"] for one in devices]),
+        "bytes": sum(one["bytes"] for one in devices),
+        "blocks": sum(one["blocks"] for one in devices),
         "disk_mib": wanted.disk_mib,
         "filesystem": wanted.type,
         "features": wanted.features,
@@ -94,27 +87,50 @@ def make(config: Config, key: str, kernel: Path, userland: Path, core: Path, out
         "kernel": booting.kernel.description["digest"],
         "userland": packages["digest"],
     }
-    whole.write(output / "image.fsimg", data)
+    if len(devices) > 1:
+        description["devices"] = devices
+    for name, data in zip(names, images, strict=True):
+        whole.write(output / name, data)
     whole.write_json(output / "image.json", description)
     return description
+
+
+def _layout(disks_mib: tuple[int, ...]) -> disk.Layout:
+    """The maker's disks: brd, whose disks are all of one size, for one; null_blk, whose are each of its own, for more.
+
+    mkfs.btrfs writes each device's size into the filesystem, and its --byte-count is one for all.
+    """
+    if len(disks_mib) == 1:
+        return disk.ram(disks_mib[0])
+    return disk.Layout(tuple(disk.Device("ssd", size_mib, 1, 32) for size_mib in disks_mib))
+
+
+def _arrived(
+    key: str, result: dict[str, Any], target: Path, offsets_bytes: list[int], output: Path
+) -> list[tuple[dict[str, Any], bytes]]:
+    """The images that the guest wrote, each as its record says."""
+    exported = [record for record in result["records"] if record["type"] == "export"]
+    arrived = []
+    with target.open("rb") as source:
+        for record, offset_bytes in zip(exported, offsets_bytes, strict=True):
+            source.seek(offset_bytes)
+            data = source.read(record["bytes"])
+            if len(data) != record["bytes"] or zlib.crc32(data) != int(record["digest_crc32"], 16):
+                raise MachineError(f"the image {key} arrived damaged; the console is {output}/console.log")
+            arrived.append((record, data))
+    return arrived
 
 
 def holds(image: bytes, type_: str) -> bool:
     """Whether an image has a filesystem of that type on it; of a type unknown here, whether it has anything."""
     at, signature = _SIGNATURES.get(type_, (0, b""))
-    wanted, offset = divmod(at, BLOCK_BYTES)
-    place = _HEADER.size
-    while place + _EXTENT.size <= len(image):
-        first, count = _EXTENT.unpack_from(image, place)
-        place += _EXTENT.size
-        if first == END:
-            return False
+    wanted, offset = divmod(at, extents.BLOCK_BYTES)
+    for first, blocks in extents.read(image):
         if not signature:
             return True
-        if first <= wanted < first + count:
-            start = place + (wanted - first) * BLOCK_BYTES + offset
-            return image[start : start + len(signature)] == signature
-        place += count * BLOCK_BYTES
+        if first <= wanted < first + len(blocks) // extents.BLOCK_BYTES:
+            start = (wanted - first) * extents.BLOCK_BYTES + offset
+            return blocks[start : start + len(signature)] == signature
     return False
 
 

@@ -99,15 +99,23 @@ def problem(type_: str, disk_mib: int) -> str | None:
     return None
 
 
-def mkfs(type_: str, options: Sequence[str], device: str) -> list[str]:
-    """The command that makes the filesystem on `device`."""
-    return [*FORMATS[type_].mkfs, *options, device]
+def mkfs(type_: str, options: Sequence[str], *devices: str) -> list[str]:
+    """The command that makes the filesystem on the devices."""
+    return [*FORMATS[type_].mkfs, *options, *devices]
 
 
-def resolve(type_: str, format_: str | list[str], kernel: Kernel, kernels: Sequence[Kernel], suite: str) -> Made:
+def resolve(
+    type_: str,
+    format_: str | list[str],
+    kernel: Kernel,
+    kernels: Sequence[Kernel],
+    suite: str,
+    options: Sequence[str] = (),
+) -> Made:
     """The format for `kernel`, one of `kernels`, which all mount filesystems of this entry.
 
-    suite: the Debian suite that mkfs comes from. Raises UserError where a kernel is known not to mount the result.
+    suite: the Debian suite that mkfs comes from. options: more of mkfs's, after those of the format.
+    Raises UserError where a kernel is known not to mount the result.
     """
     if format_ == "common":
         made = _common(type_, kernels, suite)
@@ -116,9 +124,16 @@ def resolve(type_: str, format_: str | list[str], kernel: Kernel, kernels: Seque
     elif format_ == "era":
         made = _era(type_, kernel, suite)
     else:
-        made = Made(tuple(format_), _sorted(type_, _parsed(type_, list(format_), _suite(type_, suite).features)))
+        made = _with((), format_, type_, suite)
+    if options:
+        made = _with(made.options, options, type_, suite)
     _check(type_, made.features, kernel)
     return made
+
+
+def _with(options: Sequence[str], more: Sequence[str], type_: str, suite: str) -> Made:
+    whole = [*options, *more]
+    return Made(tuple(whole), _sorted(type_, _parsed(type_, whole, _suite(type_, suite).features)))
 
 
 def check_kernel(

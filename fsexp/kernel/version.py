@@ -10,6 +10,7 @@ from typing import Any
 
 from fsexp import lock
 from fsexp.errors import UserError
+from fsexp.kernel import tree
 
 Version = tuple[int, ...]
 
@@ -19,7 +20,6 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _CARRIERS = re.compile(r"linux-(?:image|binary|source)-\d")
 _NAMED = re.compile(r"linux-(?:image|source)-(\d+(?:\.\d+)+)")
 _TARBALL = re.compile(r"linux-(\d+(?:\.\d+)+)")
-_MAKEFILE = re.compile(r"^(VERSION|PATCHLEVEL|SUBLEVEL) *= *(\d*) *$", re.MULTILINE)
 
 # Debian release -> the kernel it stays with (its release notes).
 RELEASES: dict[str, Version] = {
@@ -120,11 +120,5 @@ def _tarball(source: Mapping[str, Any], _: Path | None) -> Version | None:
 
 
 def _tree(source: Mapping[str, Any], _: Path | None) -> Version | None:
-    try:
-        text = Path(source["path"], "Makefile").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    said = dict(_MAKEFILE.findall(text))
-    if not said.get("VERSION") or not said.get("PATCHLEVEL"):
-        return None
-    return tuple(int(said[name]) for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL") if said.get(name))
+    found = tree.release(Path(source["path"]))
+    return parse(found) if found else None

@@ -104,6 +104,19 @@ def test_another_suites_mkfs_has_other_defaults():
         resolve("ext4", [], "3.18", suite="trixie")
 
 
+def test_options_beside_a_format():
+    both = [kernel("3.18"), kernel("6.1.192")]
+    made = formats.resolve("btrfs", "common", both[0], both, "bookworm", ["-n", "4096", "-m", "single"])
+    assert made.options == ("-R", "^free-space-tree", "-n", "4096", "-m", "single")
+    assert "nodesize" not in made.features
+    assert "no-holes" in made.features
+
+
+def test_options_that_a_kernel_does_not_mount():
+    with pytest.raises(UserError, match=r"^nodesize of btrfs needs Linux 3\.4, and kernel '3.2.7' is 3.2.7"):
+        formats.resolve("btrfs", "common", kernel("3.2.7"), [kernel("3.2.7")], "bookworm", ["-n", "16k"])
+
+
 def test_no_size():
     with pytest.raises(UserError, match="'big' is no size of a node"):
         resolve("btrfs", ["-n", "big"], "6.1")
