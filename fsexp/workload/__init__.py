@@ -2,21 +2,37 @@
 
 A workload is a module of this package with
 `Parameters` (a pydantic model: unit, default at demonstration scale and the published scale in each description),
-`phases(parameters)` (the names of its timed phases, in order) and
-`ops(parameters)` (an iterator of encoded operations, see `fsexp.ops`).
+`phases(parameters)` (the names of its timed phases, in order),
+`ops(parameters)` (an iterator of encoded operations, see `fsexp.ops`) and, where it runs programs,
+`packages(parameters)` (the Debian packages that they come from).
+One whose operations do not tell what they leave has `VERIFIED = False`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import chain
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from pydantic import BaseModel
 
+from fsexp import ops as encoding
+
+# Where the manifest lies in a guest.
+MANIFEST = "/fsexp/manifest"
+
 # Configuration's name -> module. A table, so that a study can be checked without importing them all.
-_MODULES = {"create-unlink": "create_unlink", "fault": "fault"}
+_MODULES = {
+    "create-unlink": "create_unlink",
+    "inline-small-files": "inline_small_files",
+    "tree": "tree",
+    "tree-walk": "tree_walk",
+    "package-upgrade": "package_upgrade",
+    "fault": "fault",
+}
 
 NAMES = tuple(_MODULES)
 
@@ -40,6 +56,24 @@ def phases(name: str, given: BaseModel) -> list[str]:
     return _module(name).phases(given)
 
 
+def packages(name: str, given: BaseModel) -> tuple[str, ...]:
+    """The Debian packages that the workload's programs come from; none where the core does all."""
+    own = getattr(_module(name), "packages", None)
+    return tuple(own(given)) if own else ()
+
+
 def ops(name: str, given: BaseModel) -> Iterator[bytes]:
     """The workload's operations, encoded."""
     return _module(name).ops(given)
+
+
+def verified(name: str) -> bool:
+    """Whether what the workload leaves is read back and compared."""
+    return getattr(_module(name), "VERIFIED", True)
+
+
+def write(name: str, given: BaseModel, path: Path) -> None:
+    """Write the workload's stream to `path`; it ends with the comparison of what is left with what must be."""
+    # Mounted anew before it is read: what only memory has would be found in any case.
+    end = (encoding.remount(), encoding.verify(MANIFEST)) if verified(name) else ()
+    encoding.write(path, chain(ops(name, given), end))

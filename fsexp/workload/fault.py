@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fsexp import ops as op
 
+VERIFIED = False  # a fault leaves what it leaves
+
 
 class Parameters(BaseModel):
     """Parameters of fault."""
