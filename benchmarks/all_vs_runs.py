@@ -34,7 +34,7 @@ def main() -> int:
     runs = [RESULTS / one.folder / "run.json" for one in plan.runs(config)]
     needed = {RESULTS / "kernels" / plan.slug(one.kernel) / "kernel.json" for one in plan.runs(config)}
     needed |= {RESULTS / "images" / made.key / "image.json" for made in plan.images(config).values()}
-    needed |= {RESULTS / "ops" / f"{plan.ops_key(one)}.ops" for one in config.experiments.values()}
+    needed |= {RESULTS / "ops" / f"{key}.ops" for key in plan.streams(config).values()}
     guests.make(sorted(needed), "--config", *settings)
     command = guests.snakemake("--cores", str(options.cores), "--config", *settings, "--", "all")
     rows, ratios = [], []

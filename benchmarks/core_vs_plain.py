@@ -15,9 +15,9 @@ from pathlib import Path
 
 import guests
 
-from fsexp import ops, plan, run
+from fsexp import disk, ops, plan, run
 from fsexp.config import Config
-from fsexp.vm import domain, guest
+from fsexp.vm import guest
 from fsexp.vm.guest import Guest
 
 TARGET = 1.02
@@ -34,7 +34,7 @@ def main() -> int:
     config = guests.study()
     subprocess.run(["make", "--silent", "-C", PLAIN], check=True)
     rows, worst = [], 0.0
-    first = next(iter(config.kernels))
+    first = next(plan.runs(config)).kernel
     for one in plan.runs(config):
         if one.kernel != first or one.seed > options.seeds:
             continue
@@ -88,20 +88,13 @@ def _boot(config: Config, one: plan.Run, say) -> list[dict]:  # noqa: ANN001 - C
     filesystem = config.filesystems[one.filesystem]
     kernel = guest.read_kernel(found.kernel)
     made = Guest(kernel, found.core)
-    made.disk(filesystem.disk_mib)
+    layout = disk.layout(config.disks[one.disk], filesystem.disk_mib)
+    made.disks(layout)
     made.image(found.image)
     made.mount(filesystem.type, filesystem.mount)
     say(made)
     made.umount()
-    settings = config.machine.model_dump()
-    booting = run.Booting(
-        kernel,
-        made.pack(),
-        domain.command_line(settings, filesystem.disk_mib * 1024),
-        settings,
-        domain.seed_uuid(one.seed),
-    )
-    result, files = run.start(config, booting)
+    result, files = run.start(config, run.described(config, made, layout, one.seed))
     shutil.rmtree(files)
     if result["outcome"] != "ok":
         raise SystemExit(f"{one.folder}: {result['outcome']}: {result['reason']}")

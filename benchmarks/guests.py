@@ -39,8 +39,8 @@ def inputs(config: Config, one: plan.Run) -> run.Inputs:
     results = Path(config.results)
     found = run.Inputs(
         kernel=results / "kernels" / plan.slug(one.kernel) / "kernel.json",
-        image=results / "images" / plan.image_key(config, one.filesystem, one.kernel) / "image.json",
-        ops=results / "ops" / f"{plan.ops_key(config.experiments[one.experiment])}.ops",
+        image=results / "images" / plan.image_key(config, one.filesystem, one.kernel, one.disk) / "image.json",
+        ops=results / "ops" / f"{plan.ops_key(config.experiments[one.experiment], one.variant)}.ops",
         core=CORE,
     )
     make([found.kernel, found.image, found.ops])

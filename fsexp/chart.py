@@ -50,7 +50,7 @@ def _groups(laid: grid.Grid, phase: str) -> list[bar.Group]:
 
 
 def _bars(laid: grid.Grid, phase: str, anchor: str, clock: Clock, groups: list[bar.Group]) -> Plot:
-    name = display.visible(phase)
+    name = _name(laid, phase)
     svg = bar.bars(
         groups,
         name=anchor,
@@ -63,6 +63,10 @@ def _bars(laid: grid.Grid, phase: str, anchor: str, clock: Clock, groups: list[b
         axis=f"{name}, {clock.noun}",
     )
     return Plot(svg, "")
+
+
+def _name(laid: grid.Grid, phase: str) -> str:
+    return display.visible(", ".join(filter(None, (phase, laid.group.label))))
 
 
 def _bar(label: str, place: int, figure: grid.Figure) -> bar.Bar:
@@ -79,7 +83,7 @@ def _extremes(figure: grid.Figure) -> tuple[float | None, float | None]:
 
 
 def _lines(laid: grid.Grid, phase: str, anchor: str, clock: Clock, kernels: list[str]) -> Plot:
-    name, factors = display.visible(phase), ", ".join(laid.factors)
+    name, factors = _name(laid, phase), ", ".join(laid.factors)
     gaps = display.visible("; ".join(_gaps(laid, phase, kernels)))
     svg = line.lines(
         [

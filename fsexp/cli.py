@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import signal
@@ -10,7 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from fsexp import __version__, whole
 from fsexp.errors import BuildFailed, MachineError, UserError
@@ -145,8 +146,8 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes that build it (default: every core)")
     sub.add_argument("--or-unavailable", action="store_true", help=unavailable)
 
-    sub = add("userland", _userland, "Fetch the packages that the maker VM runs mkfs from.")
-    sub.add_argument("name", nargs="?", help="its packages, joined by + (default: each that the study's images need)")
+    sub = add("userland", _userland, "Fetch packages: those that mkfs comes from, or the programs of a workload.")
+    sub.add_argument("name", nargs="?", help="its packages, joined by + (default: each that the study needs)")
     _output(sub, "userland.json")
 
     sub = add("image", _image, "Make a filesystem's image in the maker VM.")
@@ -164,7 +165,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--run", required=True, metavar="FOLDER", help="the run's folder, with or without that of the results"
     )
-    _named(sub, "kernel", "image", "ops", "core")
+    _named(sub, "kernel", "image", "ops", "core", "userland")
     sub.add_argument("--again", action="store_true", help="boot even where the cache has the run, and compare")
     _output(sub, "run.json")
 
@@ -176,12 +177,20 @@ def _parser() -> argparse.ArgumentParser:
     _named(sub, "plan", "tables")
     sub.add_argument("--output", type=_path, metavar="FOLDER")
 
+    sub = add("calibrate", _calibrate, "Measure the models of disks in a guest, against what they should be.")
+    sub.add_argument("--disk", action="append", metavar="DISK", help="a disk of the study (default: all)")
+    sub.add_argument("--kernel", action="append", metavar="KERNEL", help="a kernel of the study (default: all)")
+    sub.add_argument("--core", type=_old_file, metavar="FILE", help="the core (default: vmimages/core/build/core)")
+
     sub = add("selfcheck", _selfcheck, "Prove that two runs agree in every digit on this machine.")
     sub.add_argument("--kernel", action="append", metavar="NAME", help="only this kernel (default: all)")
 
     sub = add("native", _native, "Replay a workload in a folder of the host, by the core as an ordinary program.")
-    sub.add_argument("key", help="the stream's name, as `fsexp plan` prints it, or a file")
+    sub.add_argument("workload", help="its name, or a file with a stream of operations")
     sub.add_argument("--directory", type=_old_folder, required=True, metavar="FOLDER", help="an empty folder")
+    sub.add_argument(
+        "-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help="a parameter of the workload"
+    )
 
     add("summary", _summary, "Say how the study's runs ended.")
     add("doctor", _doctor, "Say what this machine can do, and what is missing.")
@@ -219,9 +228,10 @@ def _plan(options: argparse.Namespace) -> None:
         whole.write_json(options.output.with_name("config.json"), config.model_dump())
         return
     for name, experiment in config.experiments.items():
-        cells = [(level, kernel) for level in experiment.filesystems for kernel in experiment.kernels]
+        cells = itertools.product(experiment.filesystems, experiment.kernels, experiment.disks)
         images = ", ".join(dict.fromkeys(made[cell].key for cell in cells))
-        print(f"{name}: stream {plan.ops_key(experiment)}, images {images}")
+        streams = ", ".join(dict.fromkeys(plan.ops_key(experiment, one) for one in experiment.variants or [""]))
+        print(f"{name}: stream {streams}, images {images}")
     for one in plan.runs(config):
         print(one.folder)
 
@@ -311,27 +321,28 @@ def _image(options: argparse.Namespace) -> None:
 
 
 def _ops(options: argparse.Namespace) -> None:
-    from fsexp import ops, plan, workload
+    from fsexp import ops, workload
 
     if options.show:
-        for name, arguments in ops.read(options.show.read_bytes()):
+        for name, arguments in ops.read(options.show):
             print(name, *arguments)
         return
     config = _config(options)
     if options.key is None:
         raise UserError("name a stream (`fsexp plan` lists them), or one to --show")
-    experiment = _experiment(config, options.key)
     output = options.output or Path(config.results, "ops", f"{options.key}.ops")
-    ops.write(output, workload.ops(*plan.workload_of(experiment)))
+    workload.write(*_workload(config, options.key), output)
 
 
-def _experiment(config: Config, key: str):  # noqa: ANN202 - config.Experiment, imported only when needed
+def _workload(config: Config, key: str) -> tuple[str, Any]:
+    """The workload of a stream, and its parameters."""
     from fsexp import plan
 
-    for experiment in config.experiments.values():
-        if plan.ops_key(experiment) == key:
-            return experiment
-    known = ", ".join(plan.ops_key(experiment) for experiment in config.experiments.values())
+    streams = plan.streams(config)
+    for (experiment, variant), known in streams.items():
+        if known == key:
+            return plan.workload_of(config.experiments[experiment], variant)
+    known = ", ".join(dict.fromkeys(streams.values()))
     raise UserError(f"no experiment of the configuration has a stream '{key}'; known are {known}")
 
 
@@ -344,10 +355,15 @@ def _inputs(config: Config, one: plans.Run, options: argparse.Namespace | None =
         "kernel": lambda: results / "kernels" / plan.slug(one.kernel) / "kernel.json",
         # Asked for only where none is named: a kernel that was fetched meanwhile may turn out not to mount it, which is
         # the run's outcome then.
-        "image": lambda: results / "images" / plan.image_key(config, one.filesystem, one.kernel) / "image.json",
-        "ops": lambda: results / "ops" / f"{plan.ops_key(config.experiments[one.experiment])}.ops",
+        "image": lambda: (
+            results / "images" / plan.image_key(config, one.filesystem, one.kernel, one.disk) / "image.json"
+        ),
+        "ops": lambda: results / "ops" / f"{plan.ops_key(config.experiments[one.experiment], one.variant)}.ops",
         "core": lambda: CORE,
     }
+    packages = plan.guest_packages(config.experiments[one.experiment], one.variant)
+    if packages:
+        places["userland"] = lambda: results / "userland" / plan.userland_key(packages) / "userland.json"
     return run.Inputs(**{name: getattr(options, name, None) or place() for name, place in places.items()})
 
 
@@ -359,7 +375,7 @@ def _run(options: argparse.Namespace) -> None:
     output = options.output or Path(config.results, one.folder, "run.json")
     result = run.make(config, one, _inputs(config, one, options), output.parent, options.again)
     reason = f": {result['reason']}" if result["reason"] else ""
-    print(f"{one.experiment}: {one.kernel}, {one.filesystem}, seed {one.seed}: {result['outcome']}{reason}")
+    print(f"{one.experiment}: {one.label}, seed {one.seed}: {result['outcome']}{reason}")
 
 
 def _tables(options: argparse.Namespace) -> None:
@@ -381,6 +397,26 @@ def _report(options: argparse.Namespace) -> None:
         results,
         options.output or results / "report",
     )
+
+
+def _calibrate(options: argparse.Namespace) -> None:
+    from fsexp import calibration, plan
+
+    config = _config(options)
+    for label in options.disk or ():
+        if label not in config.disks:
+            raise UserError(f"no disk '{label}' in the configuration; known are {', '.join(config.disks)}")
+    for name in options.kernel or ():
+        _known(config, name)
+    given = [word for file in options.config or () for word in ("--config", str(file))]
+    figures: list[calibration.Figure | calibration.Unsupported] = []
+    for name in options.kernel or config.kernels:
+        path = Path(config.results, "kernels", plan.slug(name), "kernel.json")
+        _make_absent(path, ["kernel", name, *given])
+        for label in options.disk or config.disks:
+            figures += calibration.measure(config, label, name, path, options.core or CORE)
+    for line in calibration.lines(figures):
+        print(line)
 
 
 def _selfcheck(options: argparse.Namespace) -> None:
@@ -413,48 +449,37 @@ def _make_inputs(config: Config, runs: list[plans.Run]) -> None:
     whole.write_json(path.with_name("config.json"), config.model_dump())
     given = ["--config", str(path.with_name("config.json"))]
     made = plan.images(config)
+    programs = plan.guest_userlands(config)
     needed = {("kernel", "--maker"): results / "maker" / "kernel.json"}
     for one in runs:
-        image = made[one.filesystem, one.kernel]
+        image = made[one.filesystem, one.kernel, one.disk]
         userland = plan.userland_key(image.packages)
         needed["userland", userland] = results / "userland" / userland / "userland.json"
+        if (one.experiment, one.variant) in programs:
+            userland = programs[one.experiment, one.variant]
+            needed["userland", userland] = results / "userland" / userland / "userland.json"
         needed["kernel", one.kernel] = results / "kernels" / plan.slug(one.kernel) / "kernel.json"
         needed["image", image.key] = results / "images" / image.key / "image.json"
-        key = plan.ops_key(config.experiments[one.experiment])
+        key = plan.ops_key(config.experiments[one.experiment], one.variant)
         needed["ops", key] = results / "ops" / f"{key}.ops"
     for (command, *names), place in needed.items():
-        if not place.exists() or "unavailable" in place.read_bytes()[:1000].decode(errors="replace"):
-            options = _parser().parse_args([command, *names, *given])
-            options.command(options)
+        _make_absent(place, [command, *names, *given])
 
 
-def _native(options: argparse.Namespace) -> int:
-    import subprocess
-    import tempfile
+def _make_absent(place: Path, words: list[str]) -> None:
+    """Make a description that is not there, or says that what it is of could not be had, by its command."""
+    if not place.exists() or "unavailable" in place.read_bytes()[:1000].decode(errors="replace"):
+        options = _parser().parse_args(words)
+        options.command(options)
 
-    from fsexp import ops, plan, workload
-    from fsexp.vm import outcome, record
 
-    folder = options.directory
-    if any(folder.iterdir()):
-        raise UserError(f"{folder} must be an empty folder: the workload makes and deletes files in it")
-    with tempfile.TemporaryDirectory() as scratch:
-        stream = Path(options.key)
-        if not stream.is_file():
-            experiment = _experiment(_config(options), options.key)
-            stream = Path(scratch, "ops")
-            ops.write(stream, workload.ops(*plan.workload_of(experiment)))
-        records = Path(scratch, "records.jsonl")
-        subprocess.run([CORE, "native", folder, stream.resolve(), records], check=False)
-        got = record.parse(records.read_bytes() if records.exists() else b"")
-    for item in got.of("phase"):
-        print(
-            f"{item['name']}: {item['elapsed_ns'] / 1e9:.6f} s, {item['operations']} operations (this machine's clock)"
-        )
-    word, reason = outcome.decide(b"", got, outcome.Ended("power-off"))
-    if word != "ok":
-        raise MachineError(f"{word}: {reason}")
-    return 0
+def _native(options: argparse.Namespace) -> None:
+    from fsexp import native
+
+    got = native.run(CORE, options.workload, native.given(options.parameter), options.directory)
+    for line in native.table(got):
+        print(line)
+    print("by this machine's clock: no figure of a study")
 
 
 def _summary(options: argparse.Namespace) -> None:

@@ -28,12 +28,15 @@ from pydantic import (
 )
 
 from fsexp import apt, digest, whole, workload
+from fsexp import disk as disks
 from fsexp.errors import UserError
 from fsexp.image import formats
 from fsexp.kernel import debian, ladder, source
 
 __all__ = [
     "Config",
+    "Device",
+    "Disk",
     "Experiment",
     "Filesystem",
     "Kernel",
@@ -337,12 +340,115 @@ class Kernel(_Strict):
 
 
 class Filesystem(_Strict):
-    """A filesystem under test: how it is made and how it is mounted."""
+    """A filesystem under test: how it is made and how it is mounted.
+
+    options: of mkfs, after those that the format gives.
+    """
 
     type: Literal["ext4", "btrfs", "xfs"]
     disk_mib: Annotated[int, Field(ge=128, le=65536)] = 1024
     format: Literal["common", "era"] | list[Text] = "common"
+    options: list[Text] = []
     mount: Text = ""
+
+
+# The disk that needs no entry: what a run has that names none.
+RAM = "ram"
+
+Mib = Annotated[int, Field(ge=16, le=65536)]
+
+
+class Device(_Strict):
+    """One block device of the guest. None: the model's own figure, and for `mib` the filesystem's `disk_mib`."""
+
+    name: Label | None = None
+    model: Literal["ram", "ssd", "hdd"]
+    latency_us: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+    queue_depth: Annotated[int, Field(ge=1, le=1024)] | None = None
+    mib: Mib | None = None
+
+    @model_validator(mode="after")
+    def _timed(self) -> Device:
+        for name in ("latency_us", "queue_depth"):
+            if self.model == "ram" and getattr(self, name) is not None:
+                raise ValueError(f"'{name}' is for ssd and hdd; a RAM disk answers at once")
+        return self
+
+
+# The forms of a disk: the key that tells it, and the keys that may stand beside.
+_DISK_FORMS = {
+    "model": ("latency_us", "queue_depth", "mib"),
+    "devices": (),
+    "bcache": ("backing", "cache"),
+}
+
+
+class Disk(_Strict):
+    """What a filesystem lies on: one device, several for one filesystem, or one that bcache puts before another."""
+
+    model: Literal["ram", "ssd", "hdd"] | None = None
+    latency_us: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+    queue_depth: Annotated[int, Field(ge=1, le=1024)] | None = None
+    mib: Mib | None = None
+    devices: list[Device] | None = None
+    bcache: Literal["writethrough", "writeback", "writearound", "none"] | None = None
+    backing: Device | None = None
+    cache: Device | None = None
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Disk:
+        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        forms = [name for name in _DISK_FORMS if name in given]
+        if len(forms) != 1:
+            said = " and ".join(f"'{name}'" for name in forms) or "none"
+            raise ValueError(f"one of {', '.join(_DISK_FORMS)} is needed; there is {said}")
+        foreign = [name for name in given if name != forms[0] and name not in _DISK_FORMS[forms[0]]]
+        if foreign:
+            raise ValueError(f"'{foreign[0]}' does not go with '{forms[0]}'")
+        if self.model:
+            self.parts[0]  # what a device refuses, this one does
+        elif self.devices is not None:
+            self._check_devices(self.devices)
+        else:
+            self._check_bcache()
+        return self
+
+    def _check_devices(self, devices: list[Device]) -> None:
+        if len(devices) < 2:
+            raise ValueError("'devices' is for two and more; write the keys of one device under the disk itself")
+        names = [device.name for device in devices if device.name is not None]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice:
+            raise ValueError(f"two devices are named '{twice}'; give one of them another name")
+
+    def _check_bcache(self) -> None:
+        for name in ("backing", "cache"):
+            part = getattr(self, name)
+            if part is None:
+                raise ValueError(f"'{name}' is missing: bcache needs 'backing' and 'cache'")
+            if part.name is not None:
+                raise ValueError(f"'{name}' needs no 'name': the key is one")
+        if self.cache.mib is None:
+            raise ValueError("'cache' needs 'mib', its size")
+
+    @property
+    def form(self) -> str:
+        """Which of the forms it has: "model", "devices" or "bcache"."""
+        return next(name for name in _DISK_FORMS if getattr(self, name) is not None)
+
+    @property
+    def parts(self) -> list[Device]:
+        """Its devices; of bcache the backing one, then the cache."""
+        if self.form == "devices":
+            return list(self.devices)
+        if self.form == "bcache":
+            return [self.backing, self.cache]
+        return [Device(**{name: getattr(self, name) for name in ("model", *_DISK_FORMS["model"])})]
+
+    def sizes_mib(self, disk_mib: int) -> tuple[int, ...]:
+        """MiB of each device that the filesystem is made on; `disk_mib` is the filesystem's. bcache looks like one."""
+        parts = self.parts[:1] if self.form == "bcache" else self.parts
+        return tuple(part.mib or disk_mib for part in parts)
 
 
 class Userland(_Strict):
@@ -397,12 +503,60 @@ class Limits(_Strict):
         )
 
 
+class Reference(_Strict):
+    """What a published ratio is to: the figure's own cell and phase, but for what is named here."""
+
+    phase: Said | None = None
+    kernel: Label | None = None
+    filesystem: Label | None = None
+    disk: Label | None = None
+    variant: Label | None = None
+
+    @model_validator(mode="after")
+    def _differs(self) -> Reference:
+        if not self.model_dump(exclude_none=True):
+            raise ValueError(f"one of {', '.join(type(self).model_fields)} is needed: what the other side differs in")
+        return self
+
+
+_QUANTITIES = ("elapsed_s", "used_bytes", "ratio")
+
+
 class Figure(_Strict):
-    """One published number."""
+    """One published number: a time, used space, or a ratio of either to another cell.
+
+    Without a kernel, disk or variant it stands beside the measured figures of each. kind: of btrfs's space; raw: with
+    all copies of its profile.
+    """
 
     phase: Said
     filesystem: Label
-    elapsed_s: Seconds
+    kernel: Label | None = None
+    disk: Label | None = None
+    variant: Label | None = None
+    elapsed_s: Seconds | None = None
+    used_bytes: Annotated[int, Field(ge=0)] | None = None
+    ratio: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    ratio_to: Reference | None = None
+    of: Literal["elapsed_s", "used_bytes"] = "elapsed_s"
+    kind: Literal["data", "metadata", "system", "all"] | None = None
+    raw: bool = False
+
+    @model_validator(mode="after")
+    def _one_quantity(self) -> Figure:
+        given = [name for name in _QUANTITIES if getattr(self, name) is not None]
+        if len(given) != 1:
+            said = " and ".join(f"'{name}'" for name in given) or "none"
+            raise ValueError(f"one of {', '.join(_QUANTITIES)} is needed; there is {said}")
+        if (self.ratio is None) != (self.ratio_to is None):
+            raise ValueError("'ratio' and 'ratio_to' go together: the number, and what it is to")
+        if self.of != "elapsed_s" and self.ratio is None:
+            raise ValueError("'of' is for a ratio")
+        if self.kind and self.used_bytes is None and self.of != "used_bytes":
+            raise ValueError("'kind' is for used space")
+        if self.raw and not self.kind:
+            raise ValueError("'raw' needs a 'kind', of which btrfs keeps copies")
+        return self
 
 
 class Published(_Strict):
@@ -432,13 +586,18 @@ def _seeds(value: object) -> object:
 
 
 class Experiment(_Strict):
-    """A question: a workload, the factors it is crossed with, and what was published about it."""
+    """A question: a workload, the factors it is crossed with, and what was published about it.
+
+    variants: parameters of the workload that differ, under a label each.
+    """
 
     title: Said
     question: Said
     workload: dict[str, Any]
     kernels: Annotated[list[Label], Field(min_length=1)]
     filesystems: Annotated[list[Label], Field(min_length=1)]
+    disks: Annotated[list[Label], Field(min_length=1)] = [RAM]
+    variants: dict[Label, dict[str, Any]] = {}
     seeds: Annotated[
         list[Annotated[int, Field(ge=0, le=2**32 - 1)]],
         Field(min_length=1),
@@ -448,7 +607,10 @@ class Experiment(_Strict):
 
 
 class Config(_Strict):
-    """The whole configuration."""
+    """The whole configuration.
+
+    only: the experiments that are made, of those that there are; None: all.
+    """
 
     title: Said = "Filesystems and kernels compared"
     results: Folder = "results"
@@ -462,16 +624,36 @@ class Config(_Strict):
     maker: Maker = Maker()
     kernels: Annotated[dict[Label, Kernel], Field(min_length=1)]
     filesystems: Annotated[dict[Label, Filesystem], Field(min_length=1)]
+    disks: dict[Label, Disk] = {RAM: Disk(model="ram")}
     experiments: Annotated[dict[Label, Experiment], Field(min_length=1)]
+    only: Annotated[list[Label], Field(min_length=1)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_some(cls, data: Any) -> Any:
+        """Leave out the experiments that `only` does not name, before they are looked at: they may not fit the rest."""
+        chosen, known = (data.get("only"), data.get("experiments")) if isinstance(data, dict) else (None, None)
+        if not chosen or not isinstance(chosen, list) or not isinstance(known, dict):
+            return data
+        for name in chosen:
+            if name not in known:
+                raise UserError(f"only: no experiment '{name}'{_nearest(str(name), known)}")
+        return data | {"experiments": {name: known[name] for name in known if name in chosen}}
 
     @model_validator(mode="before")
     @classmethod
     def _labels_differ(cls, data: Any) -> Any:
-        for section in ("kernels", "filesystems", "experiments"):
+        for section in ("kernels", "filesystems", "disks", "experiments"):
             names = data.get(section) if isinstance(data, dict) else None
             if isinstance(names, dict):
                 _no_twins([str(name) for name in names], section)
         return data
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_ram(cls, data: Any) -> Any:
+        disks = data.get("disks") if isinstance(data, dict) else None
+        return data | {"disks": {RAM: {"model": "ram"}} | disks} if isinstance(disks, dict) else data
 
 
 def _no_twins(names: list[str], path: str) -> None:
@@ -647,11 +829,19 @@ def validate(data: dict[str, Any]) -> Config:
         problem = formats.problem(filesystem.type, filesystem.disk_mib)
         if problem:
             raise UserError(f"filesystems.{name}: {problem}")
+    for name, disk in config.disks.items():
+        problem = disks.problem(disk)
+        if problem:
+            raise UserError(f"disks.{name}: {problem}")
     if config.maker.kernel.debian and config.maker.kernel.debian.ladder:
         raise UserError("maker.kernel.debian.ladder: the maker VM needs one kernel, and a ladder has several")
     for name, experiment in config.experiments.items():
         path = f"experiments.{name}"
-        for factor, known in (("kernels", config.kernels), ("filesystems", config.filesystems)):
+        for factor, known in (
+            ("kernels", config.kernels),
+            ("filesystems", config.filesystems),
+            ("disks", config.disks),
+        ):
             levels = getattr(experiment, factor)
             _no_twins(levels, f"{path}.{factor}")
             for level in levels:
@@ -659,10 +849,30 @@ def validate(data: dict[str, Any]) -> Config:
                     raise UserError(f"{path}.{factor}: no entry '{level}' under {factor}{_nearest(level, known)}")
         if len(set(experiment.seeds)) != len(experiment.seeds):
             raise UserError(f"{path}.seeds: a seed stands twice, which would measure nothing new")
+        _no_twins(list(experiment.variants), f"{path}.variants")
+        _check_disks(config, experiment, path)
         _check_workload(experiment, path)
         _check_published(experiment, path)
+    if config.disks[RAM] != Disk(model="ram"):
+        raise UserError(f"disks.{RAM}: '{RAM}' is the RAM disk that is always there; give this one another name")
     _check_command_line(config)
     return config
+
+
+def _check_disks(config: Config, experiment: Experiment, path: str) -> None:
+    """Whether each filesystem fits each disk. What a kernel can do of a disk shows when a run is prepared."""
+    for label in experiment.disks:
+        for name in experiment.filesystems:
+            filesystem = config.filesystems[name]
+            sizes_mib = config.disks[label].sizes_mib(filesystem.disk_mib)
+            if len(sizes_mib) > 1 and filesystem.type != "btrfs":
+                raise UserError(
+                    f"{path}.disks: '{label}' has {len(sizes_mib)} devices, which btrfs can use and filesystem "
+                    f"'{name}', {filesystem.type}, can't"
+                )
+            problem = formats.problem(filesystem.type, min(sizes_mib))
+            if problem:
+                raise UserError(f"disks.{label}: {problem.replace('disk_mib', 'mib')} for filesystem '{name}'")
 
 
 def _check_command_line(config: Config) -> None:
@@ -670,9 +880,12 @@ def _check_command_line(config: Config) -> None:
         return
     from fsexp.vm import domain  # Jinja takes its time
 
-    largest_kib = max(one.disk_mib for one in config.filesystems.values()) * 1024
-    whole_line = domain.command_line(config.machine.model_dump(), largest_kib)
-    over = len(whole_line.encode()) + 1 - COMMAND_LINE_BYTES
+    largest_mib = max(one.disk_mib for one in config.filesystems.values())
+    lines = [
+        domain.command_line(config.machine.model_dump(), disks.arguments(disks.layout(one, largest_mib)))
+        for one in config.disks.values()
+    ]
+    over = max(len(line.encode()) for line in lines) + 1 - COMMAND_LINE_BYTES
     if over > 0:
         raise UserError(
             f"machine.kernel_arguments: the kernel's command line would be {over} bytes too long: it takes "
@@ -681,18 +894,31 @@ def _check_command_line(config: Config) -> None:
 
 
 def _check_published(experiment: Experiment, path: str) -> None:
+    factors = {
+        "kernel": experiment.kernels,
+        "filesystem": experiment.filesystems,
+        "disk": experiment.disks,
+        "variant": list(experiment.variants),
+    }
     for index, published in enumerate(experiment.published):
         seen = set()
+        where = f"{path}.published.{index}"
         for figure in published.figures:
-            where = f"{path}.published.{index}"
-            if figure.filesystem not in experiment.filesystems:
+            named = [(figure, "")] + ([(figure.ratio_to, " for its ratio")] if figure.ratio_to else [])
+            for cell, purpose in named:
+                for factor, levels in factors.items():
+                    level = getattr(cell, factor)
+                    if level is not None and level not in levels:
+                        known = _nearest(level, levels) if levels else f"; it has no {factor}s"
+                        raise UserError(f"{where}: the experiment has no {factor} '{level}'{purpose}{known}")
+            own = figure.model_dump(exclude=set(_QUANTITIES), exclude_none=True)
+            key = json.dumps([own, next(name for name in _QUANTITIES if getattr(figure, name) is not None)])
+            if key in seen:
+                others = "".join(f", {level}" for level in (figure.kernel, figure.disk, figure.variant) if level)
                 raise UserError(
-                    f"{where}: the experiment has no filesystem '{figure.filesystem}'"
-                    f"{_nearest(figure.filesystem, experiment.filesystems)}"
+                    f"{where}: two figures are of the phase '{figure.phase}' on '{figure.filesystem}'{others}"
                 )
-            if (figure.phase, figure.filesystem) in seen:
-                raise UserError(f"{where}: two figures are of the phase '{figure.phase}' on '{figure.filesystem}'")
-            seen.add((figure.phase, figure.filesystem))
+            seen.add(key)
 
 
 def _check_workload(experiment: Experiment, path: str) -> None:
@@ -702,15 +928,21 @@ def _check_workload(experiment: Experiment, path: str) -> None:
         raise UserError(f"{path}.workload: 'name' is missing; known are {', '.join(workload.NAMES)}")
     if name not in workload.NAMES:
         raise UserError(f"{path}.workload.name: no workload '{name}'{_nearest(str(name), workload.NAMES)}")
-    try:
-        parameters = workload.parameters(name, given)
-    except ValidationError as error:
-        raise UserError(_sentence(error, f"{path}.workload")) from None
-    phases = workload.phases(name, parameters)
+    phases: dict[str, None] = {}
+    for variant, overrides in (experiment.variants or {"": {}}).items():
+        try:
+            # A variant may give what the workload itself leaves out: their sum is what must be right.
+            parameters = workload.parameters(name, given | overrides)
+        except ValidationError as error:
+            own = variant and overrides.keys() & {part for item in error.errors() for part in item["loc"][:1]}
+            where = f"{path}.variants.{variant}" if own else f"{path}.workload"
+            raise UserError(_sentence(error, where)) from None
+        phases |= dict.fromkeys(workload.phases(name, parameters))
     for index, published in enumerate(experiment.published):
         for figure in published.figures:
-            if figure.phase not in phases:
-                raise UserError(f"{path}.published.{index}: no phase '{figure.phase}'{_nearest(figure.phase, phases)}")
+            for phase in (figure.phase, figure.ratio_to and figure.ratio_to.phase):
+                if phase and phase not in phases:
+                    raise UserError(f"{path}.published.{index}: no phase '{phase}'{_nearest(phase, phases)}")
 
 
 def _nearest(word: str, known: Any) -> str:
@@ -818,3 +1050,13 @@ def _model_in(annotation: Any) -> Any:
         if found is not None:
             return found
     return None
+
+
+def workload_parameters(name: str, given: dict[str, Any]) -> BaseModel:
+    """A workload's parameters, for one that stands in no configuration. Raises UserError as `load` does."""
+    if name not in workload.NAMES:
+        raise UserError(f"there is no workload '{name}'{_nearest(name, workload.NAMES)}")
+    try:
+        return workload.parameters(name, given)
+    except ValidationError as error:
+        raise UserError(_sentence(error, name)) from None

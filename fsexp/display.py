@@ -38,6 +38,11 @@ def mebibytes(value_bytes: float) -> str:
     return f"{value_bytes / 2**20:,.2f}"
 
 
+def hundredths(value_s: float) -> str:
+    """A time in s that was counted in steps of 10 ms."""
+    return f"{value_s:,.2f}"
+
+
 def count(value: float) -> str:
     """A whole number with thousands separated; a half (the median of two) keeps its half."""
     return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import unicodedata
@@ -11,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from fsexp import digest, whole, workload
-from fsexp.config import Config, Experiment
+from fsexp import disk as disks
+from fsexp.config import RAM, Config, Disk, Experiment
 from fsexp.errors import UserError
 from fsexp.image import formats
 from fsexp.kernel import version
@@ -30,13 +32,22 @@ class Run:
     cell: str
     kernel: str
     filesystem: str
+    disk: str
+    variant: str  # empty where the experiment has none
     seed: int
     folder: str
 
     @property
     def levels(self) -> dict[str, str]:
         """Factor -> level."""
-        return {"kernel": self.kernel, "filesystem": self.filesystem}
+        return {
+            "kernel": self.kernel, "filesystem": self.filesystem, "disk": self.disk, "variant": self.variant,
+        }  # fmt: skip
+
+    @property
+    def label(self) -> str:
+        """The cell in words, without what most experiments don't vary."""
+        return ", ".join([self.kernel, self.filesystem, *besides(self.disk, self.variant)])
 
 
 def slug(label: str) -> str:
@@ -52,11 +63,20 @@ def runs(config: Config) -> Iterator[Run]:
     """Every run of the study, in the order of the configuration."""
     for name, experiment in config.experiments.items():
         top = slug(name)
-        for kernel in experiment.kernels:
-            for filesystem in experiment.filesystems:
-                cell = f"{slug(kernel)},{slug(filesystem)}"
-                for seed in experiment.seeds:
-                    yield Run(name, cell, kernel, filesystem, seed, f"runs/{top}/{cell}/{seed}")
+        levels = experiment.kernels, experiment.filesystems, experiment.disks, experiment.variants or [""]
+        for crossed in itertools.product(*levels):
+            cell = _cell(*crossed)
+            for seed in experiment.seeds:
+                yield Run(name, cell, *crossed, seed, f"runs/{top}/{cell}/{seed}")
+
+
+def _cell(kernel: str, filesystem: str, disk: str, variant: str) -> str:
+    return ",".join(map(slug, (kernel, filesystem, *besides(disk, variant))))
+
+
+def besides(disk: str, variant: str) -> list[str]:
+    """Of the two, what is named beside kernel and filesystem: nothing where the experiment need not say it."""
+    return [disk, variant] if variant else [disk] if disk != RAM else []
 
 
 def run(config: Config, folder: str) -> Run:
@@ -75,46 +95,95 @@ def run(config: Config, folder: str) -> Run:
     raise UserError(f"the configuration has no run {folder}; `fsexp plan` lists them")
 
 
-def workload_of(experiment: Experiment) -> tuple[str, Any]:
-    """An experiment's workload and its parameters, defaults filled in."""
-    given = dict(experiment.workload)
+def workload_of(experiment: Experiment, variant: str = "") -> tuple[str, Any]:
+    """An experiment's workload and its parameters in that variant, defaults filled in."""
+    given = experiment.workload | experiment.variants.get(variant, {})
     name = given.pop("name")
     return name, workload.parameters(name, given)
 
 
-def ops_key(experiment: Experiment) -> str:
-    """A name for the experiment's stream of operations: two experiments with the same one share it."""
-    name, parameters = workload_of(experiment)
+def ops_key(experiment: Experiment, variant: str = "") -> str:
+    """A name for the stream of operations of a variant: two with the same one share it."""
+    name, parameters = workload_of(experiment, variant)
     return f"{name}-{digest.of_value(parameters.model_dump())[:8]}"
+
+
+def guest_packages(experiment: Experiment, variant: str = "") -> tuple[str, ...]:
+    """The packages that the guest of a variant runs programs from."""
+    return tuple(sorted(set(workload.packages(*workload_of(experiment, variant)))))
+
+
+def guest_userlands(config: Config) -> dict[tuple[str, str], str]:
+    """(experiment, variant) -> the name of its guests' userland, of those that need one."""
+    needed = {pair: guest_packages(config.experiments[pair[0]], pair[1]) for pair in streams(config)}
+    return {pair: userland_key(names) for pair, names in needed.items() if names}
+
+
+def streams(config: Config) -> dict[tuple[str, str], str]:
+    """(experiment, variant) -> the name of its stream of operations."""
+    return {
+        (name, variant): ops_key(experiment, variant)
+        for name, experiment in config.experiments.items()
+        for variant in experiment.variants or [""]
+    }
 
 
 @dataclass(frozen=True)
 class Image:
-    """A disk's content before a run: what mkfs is told, and the features that the filesystem then has."""
+    """What lies on a run's disk before it: what mkfs is told, and the features that the filesystem then has.
+
+    disks_mib: the size of each device that it is made on.
+    """
 
     key: str
     type: str
-    disk_mib: int
+    disks_mib: tuple[int, ...]
     options: tuple[str, ...]
     features: tuple[str, ...]
     packages: tuple[str, ...]
 
+    @property
+    def disk_mib(self) -> int:
+        """The size of the first device."""
+        return self.disks_mib[0]
 
-def images(config: Config, lock_file: Path | None = KERNELS_LOCK) -> dict[tuple[str, str], Image]:
-    """(filesystem, kernel) -> its image, for every cell of the study.
+
+def images(config: Config, lock_file: Path | None = KERNELS_LOCK) -> dict[tuple[str, str, str], Image]:
+    """(filesystem, kernel, disk) -> its image, for every cell of the study.
 
     Raises UserError where a kernel can't mount a format, as far as its version is known by now.
     """
+    cells = _cells(config)
     known = _known_kernels(config, lock_file)
-    return {pair: _image(config, *pair, known) for pair in _cells(config)}
+    crossed: dict[str, dict[str, formats.Kernel]] = {}
+    for filesystem, kernel, _ in cells:
+        crossed.setdefault(filesystem, {})[kernel] = known[kernel]
+    peers = {filesystem: list(kernels.values()) for filesystem, kernels in crossed.items()}
+    made: dict[tuple[str, str, tuple[int, ...]], Image] = {}
+    found = {}
+    for filesystem, kernel, disk in cells:
+        # Most cells differ in nothing that an image depends on.
+        wanted = filesystem, kernel, sizes_mib(config, filesystem, disk)
+        if wanted not in made:
+            made[wanted] = _image(config, *wanted, known[kernel], peers[filesystem])
+        found[filesystem, kernel, disk] = made[wanted]
+    return found
 
 
-def image_key(config: Config, filesystem: str, kernel: str) -> str:
+def sizes_mib(config: Config, filesystem: str, disk: str) -> tuple[int, ...]:
+    """MiB of each device that the filesystem is made on."""
+    return config.disks[disk].sizes_mib(config.filesystems[filesystem].disk_mib)
+
+
+def image_key(config: Config, filesystem: str, kernel: str, disk: str = RAM) -> str:
     """A name for the image of a filesystem for a kernel: what it is mounted with later plays no part.
 
     One for all kernels unless the format is `era`. Raises UserError as `images` does.
     """
-    return _image(config, filesystem, kernel, _known_kernels(config, KERNELS_LOCK)).key
+    known = _known_kernels(config, KERNELS_LOCK)
+    peers = dict.fromkeys(other for crossed, other, _ in _cells(config) if crossed == filesystem) or [kernel]
+    sizes = sizes_mib(config, filesystem, disk)
+    return _image(config, filesystem, kernel, sizes, known[kernel], [known[other] for other in peers]).key
 
 
 def image(config: Config, key: str) -> Image:
@@ -139,19 +208,22 @@ def userland_key(names: Iterable[str]) -> str:
 
 
 def userlands(config: Config) -> dict[str, tuple[str, ...]]:
-    """Name -> packages, of each userland that the study's images are made with."""
-    types = {config.filesystems[filesystem].type for filesystem, _ in _cells(config)}
-    return {userland_key(names): names for names in sorted({packages(config, type_) for type_ in types})}
+    """Name -> packages, of each userland that the study's images are made with, or its guests run programs from."""
+    types = {config.filesystems[name].type for one in config.experiments.values() for name in one.filesystems}
+    needed = {packages(config, type_) for type_ in types}
+    needed |= {guest_packages(config.experiments[name], variant) for name, variant in streams(config)}
+    return {userland_key(names): names for names in sorted(needed) if names}
 
 
-def _cells(config: Config) -> list[tuple[str, str]]:
-    """Each (filesystem, kernel) that an experiment crosses, once."""
+def _cells(config: Config) -> list[tuple[str, str, str]]:
+    """Each (filesystem, kernel, disk) that an experiment crosses, once."""
     return list(
         dict.fromkeys(
-            (filesystem, kernel)
+            (filesystem, kernel, disk)
             for experiment in config.experiments.values()
             for kernel in experiment.kernels
             for filesystem in experiment.filesystems
+            for disk in experiment.disks
         )
     )
 
@@ -173,24 +245,32 @@ def _known_kernel(config: Config, name: str, lock_file: Path | None) -> formats.
     )
 
 
-def _image(config: Config, filesystem: str, kernel: str, known: dict[str, formats.Kernel]) -> Image:
+def _image(
+    config: Config,
+    filesystem: str,
+    kernel: str,
+    disks_mib: tuple[int, ...],
+    known: formats.Kernel,
+    peers: list[formats.Kernel],
+) -> Image:
     level = config.filesystems[filesystem]
-    peers = [known[other] for crossed, other in _cells(config) if crossed == filesystem] or [known[kernel]]
     maker = config.maker
     try:
-        made = formats.resolve(level.type, level.format, known[kernel], peers, maker.userland.suite)
+        made = formats.resolve(level.type, level.format, known, peers, maker.userland.suite, level.options)
     except UserError as error:
         raise UserError(f"filesystems.{filesystem}.format: {error}") from None
     names = packages(config, level.type)
     content = {
         "type": level.type,
-        "disk_mib": level.disk_mib,
+        "disk_mib": disks_mib[0],
         "options": made.options,
         "maker": [maker.kernel.model_dump(), maker.userland.suite, names],
         "machine": config.machine.model_dump(),
     }
+    if len(disks_mib) > 1:
+        content["disks_mib"] = disks_mib
     key = f"{level.type}-{digest.of_value(content)[:8]}"
-    return Image(key, level.type, level.disk_mib, made.options, made.features, names)
+    return Image(key, level.type, disks_mib, made.options, made.features, names)
 
 
 def kernel_fingerprint(config: Config, name: str) -> str:
@@ -204,16 +284,19 @@ def fingerprint(config: Config, one: Run) -> str:
     Labels and titles play no part. Limits do, so that raising one makes the runs that it ended again; the cache has
     the others, and boots none of them.
     """
-    name, parameters = workload_of(config.experiments[one.experiment])
+    name, parameters = workload_of(config.experiments[one.experiment], one.variant)
+    programs = workload.packages(name, parameters)
     return digest.of_value(
         [
             config.clock,
             config.kernels[one.kernel].source(),
             config.filesystems[one.filesystem].model_dump(),
+            config.disks[one.disk].model_dump(),
             config.machine.model_dump(),
             config.limits.model_dump(),
             name,
             parameters.model_dump(),
+            [config.maker.userland.suite, config.mirror, programs] if programs else None,
             one.seed,
         ]
     )
@@ -223,20 +306,35 @@ def describe(config: Config) -> dict[str, Any]:
     """The plan as the tables and the report read it (docs/experiments.md lists the members)."""
     experiments = {}
     for name, experiment in config.experiments.items():
-        work, parameters = workload_of(experiment)
+        variants = {variant: workload_of(experiment, variant) for variant in experiment.variants or [""]}
+        described = {
+            variant: {"parameters": parameters.model_dump(), "phases": workload.phases(work, parameters)}
+            for variant, (work, parameters) in variants.items()
+        }
+        first = next(iter(described.values()))
         experiments[name] = {
             "title": experiment.title,
             "question": experiment.question,
-            "workload": {"name": work, "parameters": parameters.model_dump()},
-            "factors": {"kernel": experiment.kernels, "filesystem": experiment.filesystems},
+            "workload": {"name": experiment.workload["name"], "parameters": first["parameters"]},
+            "factors": {
+                "kernel": experiment.kernels,
+                "filesystem": experiment.filesystems,
+                "disk": experiment.disks,
+                "variant": list(described),
+            },
             "seeds": experiment.seeds,
-            "phases": workload.phases(work, parameters),
-            "published": [entry.model_dump() for entry in experiment.published],
+            "phases": list(dict.fromkeys(phase for one in described.values() for phase in one["phases"])),
+            "variants": described,
+            "published": [entry.model_dump(exclude_none=True) for entry in experiment.published],
         }
     return {
         "format": FORMAT,
         "study": {"title": config.title, "clock": config.clock},
         "experiments": experiments,
+        "disks": {
+            name: _described_disk(config.disks[name])
+            for name in dict.fromkeys(name for one in config.experiments.values() for name in one.disks)
+        },
         "runs": [
             {
                 "experiment": one.experiment,
@@ -246,6 +344,24 @@ def describe(config: Config) -> dict[str, Any]:
                 "folder": one.folder,
             }
             for one in runs(config)
+        ],
+    }
+
+
+def _described_disk(one: Disk) -> dict[str, Any]:
+    """A disk with its models' figures filled in; `mib` is None where it is the filesystem's."""
+    made = disks.layout(one, 0).devices
+    return {
+        "bcache": one.bcache,
+        "devices": [
+            {
+                "name": part.name,
+                "model": part.model,
+                "latency_us": device.latency_us,
+                "queue_depth": device.queue_depth,
+                "mib": part.mib,
+            }
+            for part, device in zip(one.parts, made, strict=True)
         ],
     }
 

@@ -12,9 +12,10 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from fsexp import answer, chart, comparison, display, grid, provenance, stats, table, whole
+from fsexp import answer, chart, comparison, display, grid, provenance, published, quantity, stats, table, whole
 from fsexp.clock import Clock, clock
 from fsexp.errors import MachineError
+from fsexp.plan import besides
 from fsexp.vm.outcome import OUTCOMES
 
 # jinja2 is imported where it is used: most commands need no report.
@@ -33,9 +34,10 @@ CONSOLE_BYTES = 16384
 CONSOLES_SHOWN = 200
 # Fewer entries than this in a list stand open, more are folded.
 OPEN_UP_TO = 40
-
-# A parameter that says how many of something a workload handles, and one of it.
-ITEMS = {"nfiles": "file"}
+# With more disks and variants than this the tables of each are folded below the one of all.
+GROUPS_OPEN = 4
+# More sentences than this are folded.
+ANSWERS_OPEN = 8
 
 
 def render(plan_path: Path, tables: Path, results: Path, output: Path) -> None:
@@ -165,7 +167,8 @@ def _counts(runs: list[dict]) -> list[dict]:
 
 def _cell_name(experiment: dict, levels: dict) -> str:
     """The levels of a run but the kernel, as one text."""
-    return ", ".join(str(levels[name]) for name in experiment["factors"] if name != "kernel")
+    others = [levels[name] for name in experiment["factors"] if name not in ("kernel", "filesystem", *table.UNNAMED)]
+    return ", ".join(map(str, [levels["filesystem"], *besides(levels["disk"], levels["variant"]), *others]))
 
 
 def _current(plan: dict, planned: dict, row: dict | None, found: table.Run) -> dict:
@@ -234,11 +237,20 @@ def _by_experiment(plan: dict, listed: list[dict]) -> list[dict]:
     return [
         {
             "title": _title(plan, name),
-            "column": ", ".join(factor for factor in plan["experiments"][name]["factors"] if factor != "kernel"),
+            "column": ", ".join(_varied(plan["experiments"][name])),
             "runs": members,
             "open": len(members) <= OPEN_UP_TO,
         }
         for name, members in groups.items()
+    ]
+
+
+def _varied(experiment: dict) -> list[str]:
+    """The factors but the kernel, without those that have only the level that need not be said."""
+    return [
+        name
+        for name, levels in experiment["factors"].items()
+        if name != "kernel" and levels != [table.UNNAMED.get(name, levels)]
     ]
 
 
@@ -260,13 +272,13 @@ def _experiment(
     kernels: list[comparison.Kernel],
 ) -> dict:
     experiment = plan["experiments"][name]
-
-    def own(members: list[dict]) -> list[dict]:
-        return [row for row in members if row["experiment"] == name]
-
-    laid = grid.lay_out(experiment, own(runs), own(rows["phases"]), own(rows["space"]))
+    own = {table: [row for row in members if row["experiment"] == name] for table, members in rows.items()}
+    own["runs"] = [row for row in runs if row["experiment"] == name]
+    grids = [grid.lay_out(experiment, group, own) for group in grid.groups(experiment)]
     parameters = (experiment.get("workload") or {}).get("parameters") or {}
     anchor = f"experiment-{number}"
+    first = grids[0]
+    phases = list(dict.fromkeys(phase for laid in grids for phase in laid.phases))
     return {
         "anchor": anchor,
         "name": name,
@@ -274,28 +286,121 @@ def _experiment(
         "question": experiment.get("question") or "",
         "workload": (experiment.get("workload") or {}).get("name"),
         "parameters": [(key, display.quantity(value)) for key, value in parameters.items()],
-        "answers": answer.sentences(laid, parameters, used_clock),
-        "caution": comparison.caution([kernel for kernel in kernels if kernel.label in laid.kernels]),
-        "columns": [laid.label(column) for column in laid.columns],
-        "first_kernel": laid.kernels[0] if laid.kernels else "",
-        "column_names": ", ".join(laid.factors),
+        "variants": _variants(experiment, parameters),
+        "disks": _disks(plan, experiment),
+        "answers": [sentence for laid in grids for sentence in _answers(laid, used_clock)],
+        "answers_open": ANSWERS_OPEN,
+        "caution": comparison.caution([kernel for kernel in kernels if kernel.label in first.kernels]),
+        "widest": max(len(laid.columns) for laid in grids),
+        "first_kernel": first.kernels[0] if first.kernels else "",
+        "column_names": ", ".join(first.factors),
+        "row_names": ", ".join(_varied(experiment)),
         "phases": [
             {
                 "name": phase,
-                "rows": _matrix(laid, phase),
-                "plots": [
-                    {"svg": Markup(one.svg), "caption": one.caption}
-                    for one in chart.plots(
-                        laid, phase, f"{anchor}-phase-{place}", used_clock, [kernel.label for kernel in kernels]
-                    )
+                **_overview(grids, phase),
+                "kernels": first.kernels,
+                "groups": [
+                    _group(laid, phase, _anchor(anchor, place, at, grids), used_clock, kernels)
+                    for at, laid in enumerate(grids, 1)
+                    if phase in laid.phases
                 ],
             }
-            for place, phase in enumerate(laid.phases, 1)
+            for place, phase in enumerate(phases, 1)
         ],
-        "published": [_published(laid, one, parameters) for one in experiment.get("published") or []],
-        "space_phases": [phase or "after the mount" for phase in laid.space_phases],
-        "space": _space(laid),
+        "folded": len(grids) > GROUPS_OPEN,
+        "published": [published.table(grids, one) for one in experiment.get("published") or []],
+        "space_phases": [phase or "after the mount" for phase in quantity.space_phases(grids)],
+        "space": quantity.space(grids),
+        "kinds": quantity.kinds(grids),
+        "loads": quantity.loads(grids),
+        "latencies": quantity.latencies(grids),
     }
+
+
+def _anchor(experiment: str, phase: int, group: int, grids: list[grid.Grid]) -> str:
+    return f"{experiment}-phase-{phase}" if len(grids) == 1 else f"{experiment}-phase-{phase}-group-{group}"
+
+
+def _answers(laid: grid.Grid, used_clock: Clock) -> list[str]:
+    head = f"{laid.group.label}: " if laid.group.label else ""
+    return [head + sentence for sentence in answer.sentences(laid, laid.group.parameters, used_clock)]
+
+
+def _variants(experiment: dict, parameters: dict) -> list[dict]:
+    """Of each variant, the parameters in which it differs from the first."""
+    return [
+        {
+            "name": name,
+            "parameters": [
+                (key, display.quantity(value))
+                for key, value in one["parameters"].items()
+                if parameters.get(key) != value
+            ],
+        }
+        for name, one in experiment["variants"].items()
+        if name
+    ]
+
+
+def _disks(plan: dict, experiment: dict) -> list[dict]:
+    """What an experiment's disks are, of those that are no RAM disk and that the plan describes."""
+    described = plan.get("disks") or {}
+    names = [name for name in experiment["factors"]["disk"] if name in described and name != table.UNNAMED["disk"]]
+    return [{"name": name, "words": _disk(described[name])} for name in names]
+
+
+def _disk(described: dict) -> str:
+    devices = [_device(device) for device in described["devices"]]
+    if described["bcache"]:
+        return f"bcache, {described['bcache']}, of {devices[1]} before {devices[0]}"
+    return " and ".join(devices)
+
+
+def _device(device: dict) -> str:
+    words = [device["model"]]
+    if device["latency_us"] is not None:
+        words.append(f"{display.count(device['latency_us'])} µs a request")
+    if device["queue_depth"] is not None:
+        words.append(f"{display.count(device['queue_depth'])} at once")
+    if device["mib"] is not None:
+        words.append(f"{display.count(device['mib'])} MiB")
+    text = f"{words[0]} ({', '.join(words[1:])})" if words[1:] else words[0]
+    return f"{device['name']}: {text}" if device["name"] else text
+
+
+def _group(laid: grid.Grid, phase: str, anchor: str, used_clock: Clock, kernels: list[comparison.Kernel]) -> dict:
+    plots = chart.plots(laid, phase, anchor, used_clock, [kernel.label for kernel in kernels])
+    return {
+        "label": laid.group.label,
+        "columns": [laid.label(column) for column in laid.columns],
+        "rows": _matrix(laid, phase),
+        "plots": [{"svg": Markup(one.svg), "caption": one.caption} for one in plots],
+    }
+
+
+def _overview(grids: list[grid.Grid], phase: str) -> dict:
+    """A phase on all disks with all variants, a row each, and what its ratios are to; none with but one group."""
+    places = [(laid, column) for laid in grids if phase in laid.phases for column in laid.columns]
+    if len(grids) == 1 or not places:
+        return {"overview": [], "base": ""}
+    base = next(
+        (place for place in places if any(_median_s(*place, one, phase) for one in place[0].kernels)), places[0]
+    )
+    rows = []
+    for laid, column in places:
+        cells = [_cell(laid, kernel, column, phase) for kernel in laid.kernels]
+        for kernel, cell in zip(laid.kernels, cells, strict=True):
+            if cell is not None:
+                ratio = stats.ratio(_median_s(laid, column, kernel, phase), _median_s(*base, kernel, phase))
+                cell["ratio"] = None if ratio is None else display.times(ratio)
+        rows.append({"label": laid.name(column), "cells": cells})
+    return {"overview": rows, "base": base[0].name(base[1])}
+
+
+def _median_s(laid: grid.Grid, column: tuple, kernel: str, phase: str) -> float | None:
+    figure = laid.figures.get((kernel, column, phase))
+    return figure and figure.median_s
 
 
 def _matrix(laid: grid.Grid, phase: str) -> list[dict]:
@@ -326,126 +431,6 @@ def _cell(laid: grid.Grid, kernel: str, column: tuple, phase: str) -> dict | Non
         cell["ratio"] = None if ratio is None else display.times(ratio)
         cell["spread"] = None if spread is None else display.percent(spread)
     return cell
-
-
-def _published(laid: grid.Grid, one: dict, parameters: dict) -> dict:
-    """Published figures beside the measured ones.
-
-    `rows` are figures and, after those of a phase, the ratios to the reference filesystem; their
-    `cells` follow the kernels of the grid.
-    """
-    scale = one.get("scale") or {}
-    item = next((key for key in ITEMS if scale.get(key) and parameters.get(key)), None)
-    per_published, per_measured = (scale[item], parameters[item]) if item else (None, None)
-    rows = []
-    for phase, figures in _figures_by_phase(one).items():
-        for filesystem, elapsed_s in figures.items():
-            columns = [c for c in laid.columns if laid.filesystem(c) == filesystem] or [None]
-            rows += [
-                {
-                    "kind": "time",
-                    "phase": phase,
-                    "label": filesystem if column is None else laid.label(column),
-                    "published": _time(elapsed_s, per_published),
-                    "cells": [
-                        _measured(laid.figures.get((kernel, column, phase)), per_measured) for kernel in laid.kernels
-                    ],
-                }
-                for column in columns
-            ]
-        rows += _published_ratios(laid, phase, figures)
-    return {
-        "source": one.get("source"),
-        "date": one.get("date"),
-        "note": one.get("note"),
-        "item": ITEMS.get(item),
-        "scales": [
-            {
-                "name": key,
-                "published": display.quantity(value),
-                "measured": display.quantity(parameters[key]) if key in parameters else None,
-                "same": parameters.get(key) == value,
-            }
-            for key, value in scale.items()
-        ],
-        "kernels": laid.kernels,
-        "rows": rows,
-    }
-
-
-def _figures_by_phase(one: dict) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {}
-    for figure in one.get("figures") or []:
-        found.setdefault(figure["phase"], {})[figure["filesystem"]] = figure["elapsed_s"]
-    return found
-
-
-def _published_ratios(laid: grid.Grid, phase: str, figures: dict[str, float]) -> list[dict]:
-    rows = []
-    for column in laid.columns:
-        base = laid.reference(column)
-        if base is None:
-            continue
-        published = stats.ratio(figures.get(laid.filesystem(column)), figures.get(laid.filesystem(base)))
-        if published is None:
-            continue
-        ratios = [laid.between((kernel, column), (kernel, base), phase) for kernel in laid.kernels]
-        rows.append(
-            {
-                "kind": "ratio",
-                "phase": phase,
-                "label": f"{laid.label(column)} / {laid.label(base)}",
-                "published": _shown(display.times(published)),
-                "cells": [_gap("not measured") if r is None else _shown(display.times(r)) for r in ratios],
-            }
-        )
-    return rows
-
-
-def _shown(value: str, each: str | None = None) -> dict:
-    return {"value": value, "each": each, "word": ""}
-
-
-def _gap(word: str) -> dict:
-    return {"value": None, "each": None, "word": word}
-
-
-def _time(value_s: float, items: int | None) -> dict:
-    each = display.microseconds(value_s / items) if items else None
-    return _shown(display.seconds(value_s), each)
-
-
-def _measured(figure: grid.Figure | None, items: int | None) -> dict:
-    if figure is None:
-        return _gap("not planned")
-    if figure.summary is None:
-        return _gap(figure.word)
-    return _time(figure.median_s, items)
-
-
-def _space(laid: grid.Grid) -> list[dict]:
-    rows = []
-    for kernel in laid.kernels:
-        for column in laid.columns:
-            known = [laid.spaces.get((kernel, column, phase)) for phase in laid.space_phases]
-            if not any(known):
-                continue
-            rows.append(
-                {
-                    "kernel": kernel,
-                    "column": laid.label(column),
-                    "cells": [one and _used(one) for one in known],
-                }
-            )
-    return rows
-
-
-def _used(space: grid.Space) -> dict:
-    inodes = space.used_inodes
-    return {
-        "mebibytes": display.mebibytes(space.used_bytes),
-        "inodes": None if inodes is None else display.count(inodes),
-    }
 
 
 def _html(page: dict) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fsexp import digest, plan, whole
+from fsexp import digest, disk, manifest, plan, tree, whole
 from fsexp.config import Config
 from fsexp.errors import KernelRefused, MachineError, UserError
 from fsexp.image import formats
@@ -36,6 +36,7 @@ class Inputs:
     image: Path
     ops: Path
     core: Path
+    userland: Path | None = None  # where the workload runs programs
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def make(config: Config, one: plan.Run, inputs: Inputs, output: Path, again: boo
         return _deliver(result, None, labels, output)
     try:
         booting = prepare(config, one, inputs)
-    except (ModuleMissing, formats.Unsupported) as error:
+    except (ModuleMissing, formats.Unsupported, disk.Unsupported) as error:
         result = _without_boot("unsupported", str(error), description.get("release"))
         return _deliver(result, None, labels, output)
     store = Path(config.cache) / "runs" / booting.identity
@@ -125,28 +126,57 @@ def prepare(config: Config, one: plan.Run, inputs: Inputs) -> Booting:
     kernel = guest.read_kernel(inputs.kernel)
     filesystem = config.filesystems[one.filesystem]
     made = Guest(kernel, inputs.core)
-    made.disk(filesystem.disk_mib)
+    layout = disk.layout(config.disks[one.disk], filesystem.disk_mib)
+    made.disks(layout)
     made.image(inputs.image)
     _check_format(kernel, guest.read_image(inputs.image))
     made.mount(filesystem.type, filesystem.mount)
+    if inputs.userland:
+        made.userland(inputs.userland)
     made.ops(inputs.ops)
+    for name, content in _manifests(config, inputs.ops).items():
+        made.file(name.lstrip("/"), content.encode("ascii"))
     made.umount()
+    return described(config, made, layout, one.seed)
+
+
+def described(config: Config, made: Guest, layout: disk.Layout, seed: int) -> Booting:
+    """A guest that has been told all, with the machine that it needs."""
     settings = config.machine.model_dump()
+    # A disk's content is not the machine's memory, though it lies there.
+    settings["memory_mib"] += layout.memory_mib
     return Booting(
-        kernel,
-        made.pack(),
-        domain.command_line(settings, filesystem.disk_mib * 1024),
-        settings,
-        domain.seed_uuid(one.seed),
+        made.kernel, made.pack(), domain.command_line(settings, made.arguments), settings, domain.seed_uuid(seed)
     )
+
+
+def _manifests(config: Config, stream: Path) -> dict[str, str]:
+    """What the stream's verify operations compare the tree with: the file's name in the guest -> its text.
+
+    Kept in the cache by the stream's digest: working out the tree of a large stream takes minutes, and a study has
+    many runs of one. Raises UserError where the stream does not tell what must be there.
+    """
+    kept = Path(config.cache) / "manifests" / f"{manifest.FORMAT}-{digest.of_file(stream)}.json"
+    try:
+        return json.loads(kept.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        pass  # not there, or damaged: it is made again
+    try:
+        made = {name: content.decode("ascii") for name, content in manifest.asked_for(stream)}
+    except tree.Untold:
+        raise
+    except UserError:
+        return {}  # a damaged stream, or one that must fail: the core says where
+    whole.write_json(kept, made)
+    return made
 
 
 def _check_format(kernel: guest.Kernel, image: dict[str, Any]) -> None:
     """What planning could not check, since a kernel's version and configuration show only now."""
     release = kernel.description["release"]
-    file = kernel.description["config"]["file"]
-    configuration = (kernel.folder / file).read_text(encoding="utf-8", errors="replace") if file else None
-    formats.check_kernel(image["filesystem"], image.get("features", ()), release, version.parse(release), configuration)
+    formats.check_kernel(
+        image["filesystem"], image.get("features", ()), release, version.parse(release), kernel.configuration
+    )
 
 
 def start(config: Config, booting: Booting, export: Path | None = None) -> tuple[dict[str, Any], Path]:
@@ -226,13 +256,14 @@ def _attempts(config: Config, booting: Booting) -> tuple[dict[str, Any], Path]:
 
 
 def _provenance(config: Config, one: plan.Run, inputs: Inputs, booting: Booting) -> dict[str, Any]:
-    _, parameters = plan.workload_of(config.experiments[one.experiment])
+    _, parameters = plan.workload_of(config.experiments[one.experiment], one.variant)
     return {
         "inputs": {
             "kernel": booting.kernel.description["digest"],
             "image": guest.read_image(inputs.image)["digest"],
             "ops": digest.of_file(inputs.ops),
             "core": digest.of_file(inputs.core),
+            **({"userland": guest.read_userland(inputs.userland)["digest"]} if inputs.userland else {}),
             "initramfs": digest.of_bytes(booting.initramfs),
             "machine": domain.fingerprint(booting.settings),
         },

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from fsexp import config as configuration
-from fsexp import plan, run
+from fsexp import disk, plan, run
 from fsexp.config import Config
-from fsexp.errors import MachineError
+from fsexp.errors import MachineError, UserError
 
 NFILES = 500
 
@@ -32,6 +32,7 @@ def study(config: Config) -> Config:
             "title": "Selfcheck",
             "question": "Do two runs agree in every digit?",
             "workload": {"name": "create-unlink", "nfiles": NFILES},
+            "variants": {},
             "seeds": [1],
             "published": [],
         }
@@ -40,10 +41,10 @@ def study(config: Config) -> Config:
 
 def cells(config: Config, kernels: list[str] | None = None) -> list[plan.Run]:
     """A run of each cell of `study`, of these kernels (None: of all), once where experiments share it."""
-    found: dict[tuple[str, str], plan.Run] = {}
+    found: dict[tuple[str, ...], plan.Run] = {}
     for one in plan.runs(config):
         if kernels is None or one.kernel in kernels:
-            found.setdefault((one.kernel, one.filesystem), one)
+            found.setdefault((one.kernel, one.filesystem, one.disk), one)
     return list(found.values())
 
 
@@ -57,11 +58,16 @@ def check(
     """Make each run idle, then under load, and compare; `say` gets a line for every figure.
 
     folder: where the console and records of both runs of a cell that differs are kept.
-    Raises MachineError at the first difference, or when a run does not end `ok`.
+    A cell whose kernel can't do its disk is said and passed over. Raises MachineError at the first difference, or when
+    a run does not end `ok`, UserError where no cell is left.
     """
     compared = 0
     for one in runs:
-        booting = run.prepare(config, one, inputs(one))
+        try:
+            booting = run.prepare(config, one, inputs(one))
+        except disk.Unsupported as error:
+            say(f"{one.label}: not compared: {error}")
+            continue
         idle = _once(config, booting, one)
         try:
             with _load():
@@ -75,14 +81,16 @@ def check(
         for record in idle[0]["records"]:
             if record["type"] == "phase":
                 say(
-                    f"{one.kernel}, {one.filesystem}, {record['name']}: {record['elapsed_ns']} ns idle, "
+                    f"{one.label}, {record['name']}: {record['elapsed_ns']} ns idle, "
                     f"{record['elapsed_ns']} ns busy: equal"
                 )
         compared += len(idle[0]["records"])
         say(
-            f"{one.kernel}, {one.filesystem}: {len(idle[0]['records'])} records and the console are equal "
+            f"{one.label}: {len(idle[0]['records'])} records and the console are equal "
             f"(idle {idle[0]['wall_s']:.1f} s, busy {busy[0]['wall_s']:.1f} s of the host's time)"
         )
+    if not compared:
+        raise UserError("no kernel can do the disk of any cell: nothing was compared")
     say(f"selfcheck: {compared} records of {compared} agree in every digit")
 
 
@@ -92,7 +100,7 @@ def _once(config: Config, booting: run.Booting, one: plan.Run) -> tuple[dict[str
         console = (files / "console.log").read_text(errors="replace").splitlines()[-5:]
         shutil.rmtree(files)
         raise MachineError(
-            f"{one.kernel}, {one.filesystem}: the run ended {result['outcome']}: {result['reason']}; "
+            f"{one.label}: the run ended {result['outcome']}: {result['reason']}; "
             f"its last console lines: {' | '.join(console)}"
         )
     return result, files
@@ -106,7 +114,7 @@ def _equal(one: plan.Run, idle: tuple[dict[str, Any], Path], busy: tuple[dict[st
                 shutil.copytree(idle[1], kept / "idle", dirs_exist_ok=True)
                 shutil.copytree(busy[1], kept / "busy", dirs_exist_ok=True)
                 raise MachineError(
-                    f"{one.kernel}, {one.filesystem}: line {number} of {name} differs:\n"
+                    f"{one.label}: line {number} of {name} differs:\n"
                     f"  idle: {_text(one_line)}\n  busy: {_text(other)}\nboth runs are kept in {kept}"
                 )
 

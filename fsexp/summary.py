@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from fsexp import plan
+from fsexp.config import RAM
 from fsexp.errors import UserError
 from fsexp.table import GONE
 
@@ -26,12 +28,13 @@ def lines(results: Path) -> Iterator[str]:
             row |= {"outcome": "missing", "reason": GONE}
     counts = Counter(row["outcome"] for row in rows)
     yield f"{len(rows)} runs: " + ", ".join(f"{number} {word}" for word, number in counts.most_common())
-    # What a kernel lacks, it lacks on each filesystem: said once.
+    # What a kernel lacks, it lacks on each filesystem and disk: said once.
     found: dict[tuple[str, ...], Counter] = {}
     for row in rows:
         if row["outcome"] != "ok":
             key = (row["experiment"], row["kernel"], row["outcome"], row["reason"])
-            found.setdefault(key, Counter())[row["filesystem"]] += 1
+            others = plan.besides(row.get("disk") or RAM, row.get("variant") or "")
+            found.setdefault(key, Counter())[" ".join([row["filesystem"], *others])] += 1
     for (experiment, kernel, outcome, reason), cells in found.items():
         yield f"  {experiment}: {kernel}, {', '.join(cells)}: {cells.total()} {outcome}: {reason}"
     warned = sum(row.get("warnings") not in (None, "", "0") for row in rows)

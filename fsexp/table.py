@@ -1,7 +1,6 @@
 """Tidy tables of a plan's runs: what was run, how long each phase took, what space was used.
 
-Other programs read the tables, so a column keeps its name, unit and type once it exists, and a
-table without rows still has its typed columns.
+`column` has their columns, `measured` the rows of one run. A table without rows still has its typed columns.
 """
 
 from __future__ import annotations
@@ -16,8 +15,10 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any
 
-from fsexp import whole
+from fsexp import column, measured, whole
+from fsexp.column import COLUMNS, Column
 from fsexp.errors import UserError
+from fsexp.measured import Malformed
 from fsexp.vm import outcome
 
 if TYPE_CHECKING:
@@ -30,65 +31,9 @@ NOT_RUN = "not run yet"
 # Why a run that the tables have is missing now.
 GONE = "its run.json is gone since the tables were made; `snakemake all` makes it again"
 FACTORS_ALWAYS = ("kernel", "filesystem")
-INT64_LIMIT = 2**63
+# The level of a factor that a plan or a run from before there was such a factor does not name.
+UNNAMED = {"disk": "ram", "variant": ""}
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column: `type` is an Arrow type's name, `unit` is empty for a quantity without one."""
-
-    name: str
-    type: str
-    unit: str
-    meaning: str
-
-
-def _text(name: str, meaning: str) -> Column:
-    return Column(name, "string", "", meaning)
-
-
-def _count(name: str, unit: str, meaning: str) -> Column:
-    return Column(name, "int64", unit, meaning)
-
-
-EXPERIMENT = _text("experiment", "name of the experiment in the configuration")
-CLOCK = _text("clock", "virtual (a fixed time for each instruction) or wall (real time)")
-SEED = _count("seed", "", "seed of the run; runs of a cell that differ only in it are replicates")
-
-# What follows the key columns (experiment, one column a factor, clock, seed) in each table.
-COLUMNS = {
-    "runs": (
-        _text("outcome", "how the run ended: ok, or the one reason why it has no figures"),
-        _text("reason", "the outcome in a sentence; empty when it is ok"),
-        _text("release", "kernel release that the guest reported; empty when it did not"),
-        _text("kernel_digest", "SHA-256 of the kernel: image, configuration, modules"),
-        _text("image_digest", "SHA-256 of the disk image written before the run"),
-        _text("ops_digest", "SHA-256 of the stream of operations that was replayed"),
-        _text("core_digest", "SHA-256 of the workload core, PID 1 of the guest"),
-        _text("machine_digest", "SHA-256 of the description of the virtual machine"),
-        _text("identity", "SHA-256 over the digests of all inputs of the run"),
-        Column("wall_s", "float64", "s", "real time of the run on the host"),
-        Column("boot_wall_s", "float64", "s", "real time from the start to the first record"),
-        _text("folder", "folder of the run, relative to the results folder"),
-        _count("warnings", "1", "warnings on the kernel's console; empty when the run was not booted"),
-    ),
-    "phases": (
-        _text("phase", "name of the timed part of the workload"),
-        _count("elapsed_ns", "ns", "time of the phase by the clock of the run"),
-        _count("operations", "1", "operations made in the phase"),
-        _count("bytes", "B", "bytes that the operations of the phase carried"),
-        _count("errors", "1", "operations of the phase that failed"),
-    ),
-    "space": (
-        _text("phase", "the phase just ended; empty for the state after the mount"),
-        _count("block_bytes", "B", "size of a block as statfs counts them"),
-        _count("blocks", "1", "blocks of the filesystem"),
-        _count("free_blocks", "1", "blocks not in use"),
-        _count("inodes", "1", "inodes of the filesystem; 0 where it has no fixed number"),
-        _count("free_inodes", "1", "inodes not in use"),
-    ),
-}
 
 DICTIONARY_FIELDS = ("table", "name", "unit", "meaning", "type")
 
@@ -98,19 +43,14 @@ class Run:
     """A planned run and what became of it.
 
     `planned` is its entry in the plan. `document` is run.json, or {} unless it is valid and of
-    this run. `row` is its row of the runs table, `phases` and `space` its rows of the others,
-    both empty unless the outcome is ok.
+    this run. `row` is its row of the runs table, `rows` has those of the others by table, all
+    empty unless the outcome is ok.
     """
 
     planned: dict
     document: dict
     row: dict
-    phases: list
-    space: list
-
-
-class _Malformed(Exception):
-    """run.json is not what it should be; the message says in what."""
+    rows: dict[str, list[dict]]
 
 
 def load_plan(plan_path: Path) -> dict:
@@ -137,7 +77,18 @@ def load_plan(plan_path: Path) -> dict:
         raise UserError(f"{plan_path}: an experiment of the plan is damaged; {again} again")
     if not all(_is_run(one, plan["experiments"]) for one in plan["runs"]):
         raise UserError(f"{plan_path}: a run of the plan is damaged; {again} again")
+    for one in plan["experiments"].values():
+        one["factors"] |= {name: [level] for name, level in UNNAMED.items() if name not in one["factors"]}
+        one.setdefault("variants", {})
+    for one in plan["runs"]:
+        one["levels"] = UNNAMED | one["levels"]
     return plan
+
+
+def variant(experiment: dict, levels: dict) -> dict:
+    """The `parameters` and `phases` of an experiment of the plan at these levels."""
+    own = {"parameters": experiment["workload"]["parameters"], "phases": experiment["phases"]}
+    return experiment["variants"].get(levels["variant"], own)
 
 
 def _has(value: Any, members: dict[str, type]) -> bool:
@@ -150,6 +101,8 @@ def _is_experiment(value: Any) -> bool:
         and all(isinstance(levels, list) for levels in value["factors"].values())
         and all(name in value["factors"] for name in FACTORS_ALWAYS)
         and isinstance(value["workload"].get("parameters"), dict)
+        and isinstance(value.get("variants", {}), dict)
+        and all(_has(one, {"parameters": dict, "phases": list}) for one in value.get("variants", {}).values())
     )
 
 
@@ -191,12 +144,12 @@ def _storable(value: Any) -> Any:
 
 
 def factors(plan: dict) -> list[str]:
-    """The factors of all experiments: kernel and filesystem, then others as they appear."""
-    names = dict.fromkeys(FACTORS_ALWAYS)
+    """The factors of all experiments: kernel, filesystem, disk and variant, then others as they appear."""
+    names = dict.fromkeys([*FACTORS_ALWAYS, *UNNAMED])
     for experiment in plan["experiments"].values():
         names.update(dict.fromkeys(experiment["factors"]))
-    taken = {EXPERIMENT.name, CLOCK.name, SEED.name}
-    taken.update(column.name for columns in COLUMNS.values() for column in columns)
+    taken = {column.EXPERIMENT.name, column.CLOCK.name, column.SEED.name}
+    taken.update(one.name for columns in COLUMNS.values() for one in columns)
     for name in names:
         if name in taken:
             raise UserError(f"A factor cannot be called {name!r}: the tables use that name.")
@@ -205,8 +158,8 @@ def factors(plan: dict) -> list[str]:
 
 def columns(plan: dict) -> dict[str, tuple[Column, ...]]:
     """Each table's columns, in order."""
-    levels = tuple(_text(name, f"level of the factor {name}") for name in factors(plan))
-    key = (EXPERIMENT, *levels, CLOCK, SEED)
+    levels = tuple(column.text(name, f"level of the factor {name}") for name in factors(plan))
+    key = (column.EXPERIMENT, *levels, column.CLOCK, column.SEED)
     return {table: key + rest for table, rest in COLUMNS.items()}
 
 
@@ -223,9 +176,9 @@ def load_run(plan: dict, planned: dict, results: Path) -> Run:
     key |= {"clock": plan["study"].get("clock"), "seed": planned["seed"]}
 
     def without_result(outcome: str, reason: str) -> Run:
-        row = dict.fromkeys(column.name for column in COLUMNS["runs"])
+        row = dict.fromkeys(one.name for one in COLUMNS["runs"])
         row |= key | {"outcome": outcome, "reason": reason, "folder": planned["folder"]}
-        return Run(planned, {}, row, [], [])
+        return Run(planned, {}, row, {})
 
     try:
         document = read_json(results / name)
@@ -237,28 +190,27 @@ def load_run(plan: dict, planned: dict, results: Path) -> Run:
         return without_result("infrastructure", f"{name}: not JSON: {error}")
     try:
         _check_head(document)
-        wanted = plan["experiments"][planned["experiment"]]["workload"]["parameters"]
-        foreign = _foreign(document, planned, key["clock"], wanted)
+        wanted = variant(plan["experiments"][planned["experiment"]], planned["levels"])
+        foreign = _foreign(document, planned, key["clock"], wanted["parameters"])
         if foreign:
             return without_result("missing", f"{name} is of another run: {foreign}")
         row = key | _run_row(document) | {"folder": planned["folder"]}
         ok = row["outcome"] == "ok"
-        phases = _record_rows(document, "phases", "phase") if ok else []
-        space = _record_rows(document, "space", "space") if ok else []
-        lost = _lost(document, plan["experiments"][planned["experiment"]]["phases"]) if ok else ""
+        rows = measured.rows(document) if ok else {}
+        lost = measured.lost(document, wanted["phases"]) if ok else ""
         if lost:
             row |= {"outcome": "no-result", "reason": f"{name}: {lost}"}
-            phases, space = [], []
-    except _Malformed as error:
+            rows = {}
+    except Malformed as error:
         return without_result("infrastructure", f"{name}: {error}")
-    return Run(planned, document, row, [key | p for p in phases], [key | s for s in space])
+    return Run(planned, document, row, {table: [key | one for one in members] for table, members in rows.items()})
 
 
 def build(plan_path: Path, results: Path, output: Path) -> None:
     """Write the tables of a plan's runs to the folder `output`, made when it is not there.
 
-    runs, phases and space as .parquet and .csv; dictionary.csv and dictionary.json describe
-    their columns. Raises UserError for an unusable plan, MachineError when writing fails.
+    Each as .parquet and .csv; dictionary.csv and dictionary.json describe their columns. Raises
+    UserError for an unusable plan, MachineError when writing fails.
     """
     import pandas
 
@@ -268,16 +220,16 @@ def build(plan_path: Path, results: Path, output: Path) -> None:
     for planned in plan["runs"]:
         run = load_run(plan, planned, results)
         rows["runs"].append(run.row)
-        rows["phases"] += run.phases
-        rows["space"] += run.space
+        for table, members in run.rows.items():
+            rows[table] += members
     for table, table_columns in described.items():
         frame = _frame(table_columns, rows[table])
         whole.write(output / f"{table}.parquet", _parquet(table_columns, frame))
         whole.write(output / f"{table}.csv", _csv(frame))
     dictionary = [
-        {"table": table} | {field: getattr(column, field) for field in DICTIONARY_FIELDS[1:]}
+        {"table": table} | {field: getattr(one, field) for field in DICTIONARY_FIELDS[1:]}
         for table, table_columns in described.items()
-        for column in table_columns
+        for one in table_columns
     ]
     whole.write(output / "dictionary.csv", _csv(pandas.DataFrame(dictionary, columns=DICTIONARY_FIELDS)))
     document = {"format": FORMAT, "columns": dictionary}
@@ -296,7 +248,7 @@ def read(tables: Path, name: str) -> pandas.DataFrame:
         raise UserError(f"there is no table {path}; `fsexp tables` makes it") from None
     except (OSError, ValueError):  # pyarrow's own errors are ValueErrors
         raise UserError(f"{path} is no table; `fsexp tables` makes it again") from None
-    absent = {column.name for column in COLUMNS[name]}.difference(frame.columns)
+    absent = {one.name for one in COLUMNS[name]}.difference(frame.columns)
     if absent:
         raise UserError(f"{path} has no column {min(absent)}; `fsexp tables` makes it again")
     return frame
@@ -309,19 +261,20 @@ def rows(frame: pandas.DataFrame) -> list[dict]:
 
 def _check_head(document: Any) -> None:
     if not isinstance(document, dict):
-        raise _Malformed("not an object")
+        raise Malformed("not an object")
     if document.get("format") != FORMAT:
-        raise _Malformed(f"not of format {FORMAT}")
+        raise Malformed(f"not of format {FORMAT}")
     kinds = {"experiment": str, "levels": dict, "seed": int, "clock": str, "outcome": str}
     for member, kind in kinds.items():
         if not isinstance(document.get(member), kind):
-            raise _Malformed(f"{member} is missing or of another type")
+            raise Malformed(f"{member} is missing or of another type")
 
 
 def _foreign(document: dict, planned: dict, clock: str, parameters: dict) -> str:
     """What of the document is not this planned run's; empty when it is."""
+    own = document | {"levels": UNNAMED | document["levels"]}
     for member in ("experiment", "levels", "seed"):
-        if document[member] != planned[member]:
+        if own[member] != planned[member]:
             return f"its {member} is {document[member]!r}"
     # Instructions and real time must never meet in one table under one label.
     if document["clock"] != clock:
@@ -344,8 +297,8 @@ def _run_row(document: dict) -> dict:
         "warnings": None if (warnings := _member(document, "warnings", list)) is None else len(warnings),
     }
     if row["outcome"] not in outcome.MADE:
-        raise _Malformed(f"there is no outcome {row['outcome']!r}")
-    for kind in ("kernel", "image", "ops", "core", "machine"):
+        raise Malformed(f"there is no outcome {row['outcome']!r}")
+    for kind in ("kernel", "image", "ops", "core", "machine", "userland"):
         row[f"{kind}_digest"] = _member(inputs, kind, str)
     return row
 
@@ -353,7 +306,7 @@ def _run_row(document: dict) -> dict:
 def _member(document: dict, name: str, kind: type | UnionType) -> Any:
     value = document.get(name)
     if value is not None and not isinstance(value, kind):
-        raise _Malformed(f"{name} is of another type")
+        raise Malformed(f"{name} is of another type")
     return value
 
 
@@ -366,59 +319,8 @@ def _seconds(document: dict, name: str) -> float | None:
     except OverflowError:
         seconds = math.inf
     if isinstance(value, bool) or not math.isfinite(seconds):
-        raise _Malformed(f"{name} is not a time")
+        raise Malformed(f"{name} is not a time")
     return seconds
-
-
-def _records(document: dict) -> list[dict]:
-    records = document.get("records")
-    if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
-        raise _Malformed("records is missing or of another type")
-    return records
-
-
-def _lost(document: dict, phases: list[str]) -> str:
-    """What of a good run's records is not there; empty when all are, from the first to the guest's own end."""
-    records = _records(document)
-    if not records:
-        return "it has no records"
-    for number, record in enumerate(records):
-        if record.get("seq") != number:
-            return f"record {number} is numbered {record.get('seq')!r}: one was lost, repeated or moved"
-    end = records[-1]
-    if end.get("type") != "end" or end.get("status") != "ok" or end.get("records") != len(records):
-        return f"its records are cut: number {len(records) - 1} is not the end of a good run"
-    timed = {record.get("name") for record in records if record.get("type") == "phase"}
-    absent = [phase for phase in phases if phase not in timed]
-    return f"no record of the phase {absent[0]}" if absent else ""
-
-
-def _record_rows(document: dict, table: str, kind: str) -> list[dict]:
-    """A table's columns out of the records of one type, checked.
-
-    A value out of range, or a name that comes twice, makes the whole run unusable: a figure that
-    might be another one's is worse than none.
-    """
-    name_of = {"phases": "name", "space": "phase"}[table]
-    rows, seen = [], set()
-    for record in _records(document):
-        if record.get("type") != kind:
-            continue
-        name = record.get(name_of)
-        if not isinstance(name, str):
-            raise _Malformed(f"a {kind} record without {name_of}")
-        if name in seen:
-            raise _Malformed(f"two {kind} records of the phase {name!r}")
-        seen.add(name)
-        row = {"phase": name}
-        for column in COLUMNS[table][1:]:
-            value = record.get(column.name)
-            whole = isinstance(value, int) and not isinstance(value, bool)
-            if not whole or not 0 <= value < INT64_LIMIT:
-                raise _Malformed(f"{column.name} of the phase {name!r} is not a count")
-            row[column.name] = value
-        rows.append(row)
-    return rows
 
 
 # The dictionary's type of a column -> pandas's, which keeps whole numbers whole where a value is missing.
@@ -429,10 +331,7 @@ def _frame(table_columns: Iterable[Column], rows: list[dict]) -> pandas.DataFram
     import pandas
 
     return pandas.DataFrame(
-        {
-            column.name: pandas.array([row[column.name] for row in rows], dtype=_DTYPES[column.type])
-            for column in table_columns
-        }
+        {one.name: pandas.array([row[one.name] for row in rows], dtype=_DTYPES[one.type]) for one in table_columns}
     )
 
 
@@ -444,11 +343,11 @@ def _parquet(table_columns: Iterable[Column], frame: pandas.DataFrame) -> bytes:
     schema = pyarrow.schema(
         [
             pyarrow.field(
-                column.name,
-                pyarrow.type_for_alias(column.type),
-                metadata={"unit": column.unit, "meaning": column.meaning},
+                one.name,
+                pyarrow.type_for_alias(one.type),
+                metadata={"unit": one.unit, "meaning": one.meaning},
             )
-            for column in table_columns
+            for one in table_columns
         ]
     )
     stream = io.BytesIO()

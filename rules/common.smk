@@ -35,8 +35,10 @@ MACHINE = [
 ]
 RUNS = {one.folder: one for one in plan.runs(STUDY)}
 KERNELS = {plan.slug(name): name for name in STUDY.kernels}
-OPS_KEYS = {name: plan.ops_key(one) for name, one in STUDY.experiments.items()}
+STREAMS = plan.streams(STUDY)
 USERLANDS = plan.userlands(STUDY)
+# (experiment, variant) -> the userland of its guests, where its workload runs programs.
+PROGRAMS = plan.guest_userlands(STUDY)
 # Image -> the userland that it is made with.
 MAKERS = {made.key: plan.userland_key(made.packages) for made in IMAGES.values()}
 
@@ -47,11 +49,20 @@ def run_of(wildcards):
 
 def inputs_of(wildcards):
     one = run_of(wildcards)
-    return {
+    needed = {
         "kernel": f"{RESULTS}/kernels/{plan.slug(one.kernel)}/kernel.json",
-        "image": f"{RESULTS}/images/{IMAGES[one.filesystem, one.kernel].key}/image.json",
-        "ops": f"{RESULTS}/ops/{OPS_KEYS[one.experiment]}.ops",
+        "image": f"{RESULTS}/images/{IMAGES[one.filesystem, one.kernel, one.disk].key}/image.json",
+        "ops": f"{RESULTS}/ops/{STREAMS[one.experiment, one.variant]}.ops",
     }
+    programs = PROGRAMS.get((one.experiment, one.variant))
+    if programs:
+        needed["userland"] = f"{RESULTS}/userland/{programs}/userland.json"
+    return needed
+
+
+def userland_of(wildcards, input):
+    """The option that names a run's userland, where it needs one."""
+    return f"--userland {shlex.quote(input.userland)}" if "userland" in input.keys() else ""
 
 
 def fingerprint_of(wildcards):
@@ -62,7 +73,7 @@ def fingerprint_of(wildcards):
 
 # Snakemake asks for a function's parameters each time it calls it, and Python works them out anew each time unless they
 # are written down: 2 s for 10,000 runs.
-for function in (inputs_of, fingerprint_of):
+for function in (inputs_of, fingerprint_of, userland_of):
     function.__signature__ = inspect.signature(function)
 
 

@@ -29,8 +29,10 @@ rule run:
         mem_mb=STUDY.machine.memory_mib + 700,
     params:
         depends=fingerprint_of,
+        userland=userland_of,
     shell:
         "fsexp run --run runs/{wildcards.run:q}"
         " --kernel {input.kernel:q} --image {input.image:q} --ops {input.ops:q}"
         f" --core {shlex.quote(CORE)}"
+        " {params.userland}"
         " --output {output.result:q}"

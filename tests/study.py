@@ -1,5 +1,6 @@
 """A folder with a plan and results, made by hand for tests of tables and reports."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -44,7 +45,10 @@ class Results:
         name="create-unlink",
         title="Creating and deleting files",
         question="How long does it take to create and delete files in one directory?",
+        disks=None,
+        variants=None,
     ):
+        """disks: labels. variants: label -> parameters beside nfiles. None: a plan from before there were any."""
         self.folder = folder
         self.plan_path = folder / "plan.json"
         self.results = folder / "results"
@@ -53,7 +57,12 @@ class Results:
         self.results.mkdir(parents=True)
         self.name = name
         self.kernels, self.filesystems, self.seeds = kernels, filesystems, seeds
-        cells = [(k, f) for k in range(len(kernels)) for f in range(len(filesystems))]
+        factors = {"kernel": list(kernels), "filesystem": list(filesystems)}
+        if disks or variants:
+            factors |= {"disk": list(disks or ["ram"]), "variant": list(variants or [""])}
+        self.factors = factors
+        parameters = {name: {"nfiles": 5000} | own for name, own in (variants or {"": {}}).items()}
+        cells = list(itertools.product(*map(enumerate, factors.values())))
         self.plan = {
             "format": 1,
             "study": {"title": title, "clock": "virtual"},
@@ -62,7 +71,8 @@ class Results:
                     "title": title,
                     "question": question,
                     "workload": {"name": "create-unlink", "parameters": {"nfiles": 5000}},
-                    "factors": {"kernel": list(kernels), "filesystem": list(filesystems)},
+                    "factors": factors,
+                    "variants": {name: {"parameters": own, "phases": list(phases)} for name, own in parameters.items()},
                     "seeds": list(seeds),
                     "phases": list(phases),
                     "published": list(published),
@@ -71,12 +81,12 @@ class Results:
             "runs": [
                 {
                     "experiment": name,
-                    "cell": f"k{k},f{f}",
-                    "levels": {"kernel": kernels[k], "filesystem": filesystems[f]},
+                    "cell": (cell := ",".join(f"{name[0]}{at}" for name, (at, _) in zip(factors, levels, strict=True))),
+                    "levels": dict(zip(factors, (level for _, level in levels), strict=True)),
                     "seed": seed,
-                    "folder": f"runs/x/k{k},f{f}/{seed}",
+                    "folder": f"runs/x/{cell}/{seed}",
                 }
-                for k, f in cells
+                for levels in cells
                 for seed in seeds
             ],
         }
@@ -86,14 +96,17 @@ class Results:
     def save_plan(self):
         self.plan_path.write_text(json.dumps(self.plan))
 
-    def planned(self, kernel, filesystem, seed):
-        return self._planned[kernel, filesystem, seed]
+    def planned(self, kernel, filesystem, seed, *others):
+        """A run's entry in the plan; `others` are its disk and its variant where the study has them."""
+        return self._planned[kernel, filesystem, *others, seed]
 
-    def path(self, kernel, filesystem, seed):
-        return self.results / self.planned(kernel, filesystem, seed)["folder"]
+    def path(self, *run):
+        return self.results / self.planned(*run)["folder"]
 
-    def document(self, kernel, filesystem, seed, outcome, reason, records):
-        planned = self.planned(kernel, filesystem, seed)
+    def document(self, kernel, filesystem, seed, outcome, reason, records, *others):
+        planned = self.planned(kernel, filesystem, seed, *others)
+        experiment = self.plan["experiments"][self.name]
+        variant = experiment["variants"][planned["levels"].get("variant", "")]
         return {
             "format": 1,
             "identity": "1" * 64,
@@ -112,7 +125,7 @@ class Results:
                 "initramfs": "e" * 64,
                 "machine": "9" * 64,
             },
-            "parameters": {"nfiles": 5000},
+            "parameters": variant["parameters"],
             "release": "6.1.0-49-amd64",
             "wall_s": 9.3,
             "boot_wall_s": 4.1,
@@ -124,25 +137,21 @@ class Results:
             "records": records,
         }
 
-    def write(self, kernel, filesystem, seed, document, console=b"Linux\r\nfsexp: done\r\n"):
-        folder = self.path(kernel, filesystem, seed)
+    def write(self, kernel, filesystem, seed, document, console=b"Linux\r\nfsexp: done\r\n", others=()):
+        folder = self.path(kernel, filesystem, seed, *others)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "run.json").write_text(json.dumps(document))
         (folder / "console.log").write_bytes(console)
         (folder / "records.jsonl").write_text("")
         (folder / "domain.xml").write_text("<domain/>")
 
-    def ok(self, kernel, filesystem, seed, elapsed_ns):
-        """A run that is ok; `elapsed_ns`: phase -> ns."""
+    def ok(self, kernel, filesystem, seed, elapsed_ns, *others, more=()):
+        """A run that is ok; `elapsed_ns`: phase -> ns. more: records besides."""
         records = [space("", 100)]
         for phase, value in elapsed_ns.items():
             records += [timed(phase, value), space(phase, 356)]
-        self.write(
-            kernel,
-            filesystem,
-            seed,
-            self.document(kernel, filesystem, seed, "ok", None, whole(records)),
-        )
+        document = self.document(kernel, filesystem, seed, "ok", None, whole([*records, *more]), *others)
+        self.write(kernel, filesystem, seed, document, others=others)
 
     def failed(self, kernel, filesystem, seed, outcome, reason, console=b"Linux\n"):
         document = self.document(kernel, filesystem, seed, outcome, reason, [])
@@ -204,12 +213,14 @@ def space(phase, used_blocks):
 
 def full(folder, **options):
     """Every run ok. Medians in s: 5.10 ext4 0.100, btrfs 0.150; 6.1 ext4 0.127, btrfs 0.245;
-    deleting takes twice as long. Seeds are 1 ms apart."""
+    deleting takes twice as long. Seeds are 1 ms apart. Each further disk and variant takes 1 s longer."""
     made = Results(folder, **options)
     medians = ((100, 150), (127, 245))
     for k, kernel in enumerate(made.kernels):
         for f, filesystem in enumerate(made.filesystems):
             for s, seed in enumerate(made.seeds):
                 create_ns = (medians[k % 2][f % 2] + s - 1) * 1_000_000
-                made.ok(kernel, filesystem, seed, {"create": create_ns, "delete": 2 * create_ns})
+                for number, others in enumerate(itertools.product(*list(made.factors.values())[2:])):
+                    own_ns = create_ns + 1_000_000_000 * number
+                    made.ok(kernel, filesystem, seed, {"create": own_ns, "delete": 2 * own_ns}, *others)
     return made

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fsexp import __version__, cli, config, workload
+from fsexp import __version__, cli, config, disk, workload
 from fsexp.vm import domain
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -87,7 +87,7 @@ def test_every_key_of_the_configuration_is_explained():
 
 
 def test_every_kernel_argument_is_explained():
-    given = domain.command_line(config.Machine().model_dump(), 1024).split()
+    given = domain.command_line(config.Machine().model_dump(), disk.arguments(disk.ram(128))).split()
     text = (ROOT / "docs/clocks.md").read_text()
     assert not {argument for argument in given if argument.partition("=")[0] not in text}
 

@@ -9,6 +9,7 @@ from test_config import GOOD
 
 from fsexp import config, lock, plan
 from fsexp.errors import UserError
+from fsexp.workload import create_unlink
 
 LABELS = [
     "6.1",
@@ -135,9 +136,9 @@ def test_a_kernel_that_is_crossed_with_other_filesystems_plays_no_part():
 
 def test_era_is_one_image_for_each_set_of_options():
     made = plan.images(study(**OLD, filesystems__ext4={"type": "ext4", "format": "era"}))
-    assert made["ext4", "wheezy"] == made["ext4", "jessie"] != made["ext4", "bookworm"]
-    assert made["ext4", "bookworm"].key == key()
-    assert made["ext4", "wheezy"].options == ("-O", "^64bit,uninit_bg,^metadata_csum")
+    assert made["ext4", "wheezy", "ram"] == made["ext4", "jessie", "ram"] != made["ext4", "bookworm", "ram"]
+    assert made["ext4", "bookworm", "ram"].key == key()
+    assert made["ext4", "wheezy", "ram"].options == ("-O", "^64bit,uninit_bg,^metadata_csum")
 
 
 def test_a_list_is_one_image():
@@ -172,11 +173,11 @@ def test_xfs_v4_and_debians_kernels(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pin("sid", "linux-binary-7.2.6-amd64", "7.2.6-1")
     pin("trixie-backports", "linux-binary-7.3.4+deb13-amd64", "7.3.4-1~bpo13+1")
-    assert "V4" in plan.images(xfs("trixie"))["ext4", "new"].features
+    assert "V4" in plan.images(xfs("trixie"))["ext4", "new", "ram"].features
     with pytest.raises(UserError, match="no XFS format is common to kernels 'old' and 'new'"):
         plan.images(xfs("sid"))
     # It has XFS_SUPPORT_V4 (changelog.Debian of linux 7.3.4-1~bpo13+1).
-    assert "V4" in plan.images(xfs("trixie-backports"))["ext4", "new"].features
+    assert "V4" in plan.images(xfs("trixie-backports"))["ext4", "new", "ram"].features
 
 
 def test_an_image_is_found_by_the_name_from_before_a_kernel_was_pinned(tmp_path, monkeypatch):
@@ -232,3 +233,101 @@ def test_what_names_no_run(words):
 def test_unknown_run():
     with pytest.raises(UserError, match="no run runs/x"):
         plan.run(study(), "runs/x")
+
+
+DISKS = {"hdd": {"model": "hdd"}, "big": {"model": "ram", "mib": 2048}, "two": {"devices": [{"model": "ram"}] * 2}}
+SEVERAL = {
+    "disks": DISKS,
+    "experiments__create-unlink__filesystems": ["btrfs"],
+    "experiments__create-unlink__disks": ["ram", *DISKS],
+    "experiments__create-unlink__seeds": [1],
+}
+VARIANTS = {"few": {"nfiles": 5}, "as it is": {}}
+
+
+def test_disks_and_variants_are_factors():
+    crossed = study(**SEVERAL | {"experiments__create-unlink__variants": VARIANTS})
+    assert [(one.disk, one.variant) for one in plan.runs(crossed)][:3] == [
+        ("ram", "few"),
+        ("ram", "as it is"),
+        ("hdd", "few"),
+    ]
+    first, second = list(plan.runs(crossed))[:2]
+    assert first.folder == "runs/create-unlink/debian-6.1,btrfs,ram,few/1"
+    # The label is no plain folder's name: six digits of SHA-256 over its JSON, by sha256sum.
+    assert second.folder == "runs/create-unlink/debian-6.1,btrfs,ram,as-it-is~66b1f9/1"
+    assert first.levels == {"kernel": "debian-6.1", "filesystem": "btrfs", "disk": "ram", "variant": "few"}
+    assert second.label == "debian-6.1, btrfs, ram, as it is"
+
+
+def test_a_folder_names_a_disk_only_where_it_is_another_than_ram():
+    assert [one.folder.split("/")[2] for one in plan.runs(study(**SEVERAL))] == [
+        "debian-6.1,btrfs",
+        "debian-6.1,btrfs,hdd",
+        "debian-6.1,btrfs,big",
+        "debian-6.1,btrfs,two",
+    ]
+
+
+def test_a_variant_changes_the_workloads_parameters():
+    experiment = study(**{"experiments__create-unlink__variants": VARIANTS}).experiments["create-unlink"]
+    assert plan.workload_of(experiment, "few")[1].nfiles == 5
+    assert plan.workload_of(experiment, "as it is")[1].nfiles == 10
+    # A variant that changes nothing shares the stream of an experiment without any.
+    plain = study().experiments["create-unlink"]
+    assert plan.ops_key(experiment, "as it is") == plan.ops_key(plain) != plan.ops_key(experiment, "few")
+
+
+def test_an_image_goes_by_the_sizes_of_its_devices():
+    made = plan.images(study(**SEVERAL))
+    of = {disk: made["btrfs", "debian-6.1", disk] for disk in ("ram", *DISKS)}
+    assert of["ram"] is of["hdd"]  # whatever answers, the same bytes
+    assert of["ram"].disks_mib == (1024,)
+    assert of["big"].disks_mib == (2048,)
+    assert of["two"].disks_mib == (1024, 1024)
+    assert len({image.key for image in of.values()}) == 3
+    assert of["ram"].key == plan.image_key(study(), "btrfs", "debian-6.1")
+    assert of["two"].key == plan.image_key(study(**SEVERAL), "btrfs", "debian-6.1", "two")
+
+
+@pytest.mark.parametrize("factor", ["disk", "variant"])
+def test_what_differs_in_disk_or_variant_is_another_run(factor):
+    several = study(**SEVERAL | {"experiments__create-unlink__variants": VARIANTS})
+    first, *others = plan.runs(several)
+    other = next(one for one in others if getattr(one, factor) != getattr(first, factor))
+    assert plan.fingerprint(several, first) != plan.fingerprint(several, other)
+
+
+def test_the_plan_says_each_variants_parameters_and_phases():
+    several = study(**SEVERAL | {"experiments__create-unlink__variants": VARIANTS})
+    described = plan.describe(several)["experiments"]["create-unlink"]
+    assert described["factors"]["disk"] == ["ram", "hdd", "big", "two"]
+    assert described["factors"]["variant"] == ["few", "as it is"]
+    assert described["variants"]["few"] == {"parameters": {"nfiles": 5}, "phases": ["create", "delete"]}
+    assert described["variants"]["as it is"]["parameters"] == {"nfiles": 10}
+    disks = plan.describe(several)["disks"]
+    assert list(disks) == ["ram", "hdd", "big", "two"]
+    none = {"name": None, "latency_us": None, "queue_depth": None, "mib": None}
+    assert disks["ram"] == {"bcache": None, "devices": [none | {"model": "ram"}]}
+    assert disks["big"]["devices"] == [none | {"model": "ram", "mib": 2048}]
+    assert [device["model"] for device in disks["two"]["devices"]] == ["ram", "ram"]
+    assert disks["hdd"]["devices"][0]["latency_us"] >= 1000  # the model's own figure
+    plain = plan.describe(study())["experiments"]["create-unlink"]
+    assert list(plain["variants"]) == [""]
+
+
+def test_a_workload_that_runs_programs_needs_their_packages(monkeypatch):
+    # Only the variant with five files runs any.
+    monkeypatch.setattr(
+        create_unlink, "packages", lambda given: ("fio", "coreutils") if given.nfiles == 5 else (), raising=False
+    )
+    crossed = study(**{"experiments__create-unlink__variants": VARIANTS})
+    assert plan.guest_userlands(crossed) == {("create-unlink", "few"): "coreutils+fio"}
+    assert plan.userlands(crossed) == {
+        "btrfs-progs+e2fsprogs": ("btrfs-progs", "e2fsprogs"),
+        "coreutils+fio": ("coreutils", "fio"),
+    }
+    other = study(**{"experiments__create-unlink__variants": VARIANTS}, maker={"userland": {"suite": "trixie"}})
+    prints = {one.variant: (plan.fingerprint(crossed, one), plan.fingerprint(other, one)) for one in plan.runs(other)}
+    assert prints["few"][0] != prints["few"][1]
+    assert prints["as it is"][0] == prints["as it is"][1]

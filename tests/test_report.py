@@ -265,8 +265,8 @@ def test_links_lead_to_files(tmp_path):
     shutil.rmtree(study.path("debian-6.1", "ext4", 2))
     shown = page(study.render())
     outside = [link for link in shown.links if not link.startswith("#")]
-    # Four files for each of 11 runs; three tables and the dictionary in two formats.
-    assert len(outside) == 44 + 8
+    # Four files for each of 11 runs; five tables and the dictionary in two formats.
+    assert len(outside) == 44 + 12
     for link in outside:
         parts = urlsplit(link)
         assert parts.scheme == parts.netloc == parts.query == parts.fragment == ""
@@ -578,6 +578,181 @@ def test_spread_of_seeds():
     assert stats.summarize([0, 0]).spread is None
     assert stats.summarize([]) is None
     assert stats.ratio(3, 0) is None and stats.ratio(3, 2) == 1.5
+
+
+def several(folder, **options):
+    """Two disks and two variants: each group takes a second longer than the one before."""
+    options = {"disks": ("ram", "hdd"), "variants": {"sync": {"sync": True}, "plain": {"sync": False}}} | options
+    return made.full(folder, **options)
+
+
+def test_a_matrix_for_each_disk_and_variant(tmp_path):
+    shown = page(several(tmp_path).render())
+    captions = [one for one in shown.captions() if one.startswith("create, ")]
+    assert captions == [
+        f"create, {group}, virtual seconds: kernels × filesystem"
+        for group in ("ram, sync", "ram, plain", "hdd, sync", "hdd, plain")
+    ]
+    # The third group: 2 s longer than 0.245 s.
+    assert shown.table("create, hdd, sync")[2][2].startswith("2.245 s")
+    words = shown.words()
+    assert "hdd, sync: Creating 5,000 files takes 1.02 times as long on btrfs as on ext4 with debian-5.10" in words
+    assert "Variant plain: sync = False." in words
+    svgs = plots(shown)
+    assert len(svgs) == len(set(svgs)) == 8
+    # A run is found by what it is of.
+    assert ["debian-6.1", "btrfs, hdd, plain", "3"] in [
+        row[:3] for row in shown.table("Creating and deleting files: every")
+    ]
+
+
+def test_all_disks_and_variants_in_one_table(tmp_path):
+    study = several(tmp_path)
+    for seed in study.seeds:
+        document = study.document("debian-6.1", "ext4", seed, "unsupported", "No timer.", [], "hdd", "sync")
+        study.write("debian-6.1", "ext4", seed, document, others=("hdd", "sync"))
+    table = page(study.render()).table("All of create")
+    assert table[0] == ["filesystem, disk, variant", "debian-5.10", "debian-6.1"]
+    # 0.1 and 0.127 s are what the others are to; 2.1 and 2.245 s follow.
+    assert table[1] == ["ext4, ram, sync", "0.1000 s ratio 1.00", "0.1270 s ratio 1.00"]
+    assert table[5] == ["ext4, hdd, sync", "2.100 s ratio 21.0", "unsupported"]
+    assert table[6] == ["btrfs, hdd, sync", "2.150 s ratio 21.5", "2.245 s ratio 17.7"]
+
+
+def test_many_disks_are_folded_below_the_table_of_all(tmp_path):
+    shown = page(made.full(tmp_path, disks=("ram", "a", "b", "c", "d"), seeds=(1,)).render())
+    folded = [found for tag, found in shown.tags if tag == "details" and found.get("class") == "folded"]
+    # The answers after the eighth of ten, and 5 disks in 2 phases; what follows them is short and stands open.
+    assert len([found for found in folded if "open" not in found]) >= 11
+    assert "2 more" in shown.words()
+    assert len(shown.table("All of create")) == 11
+
+
+def test_one_disk_that_is_no_ram_disk_is_said(tmp_path):
+    study = made.full(tmp_path, disks=("ssd",))
+    slow = {"name": None, "model": "hdd", "latency_us": 8000, "queue_depth": 1, "mib": None}
+    fast = {"name": "near", "model": "ssd", "latency_us": 100, "queue_depth": 32, "mib": 256}
+    words = {
+        "hdd (8,000 µs a request, 1 at once) and near: ssd (100 µs a request, 32 at once, 256 MiB)": None,
+        "bcache, writeback, of near: ssd (100 µs a request, 32 at once, 256 MiB) before hdd (8,000 µs a request, 1 at "
+        "once)": "writeback",
+    }
+    for text, mode in words.items():
+        study.plan["disks"] = {"ssd": {"bcache": mode, "devices": [slow, fast]}, "other": {}}
+        study.save_plan()
+        assert f"Disk ssd: {text}." in page(study.render()).words()
+    shown = page(study.render())
+    assert shown.table("create, ssd, virtual seconds")[1][1].startswith("0.1000 s")
+    assert not [one for one in shown.captions() if one.startswith("All of")]
+
+
+def test_a_phase_that_only_one_variant_has(tmp_path):
+    study = several(tmp_path, seeds=(1,))
+    study.plan["experiments"][study.name]["phases"].append("flush")
+    study.plan["experiments"][study.name]["variants"]["sync"]["phases"].append("flush")
+    study.save_plan()
+    shown = page(study.render())
+    assert [one for one in shown.captions() if one.startswith("flush")] == [
+        "flush, ram, sync, virtual seconds: kernels × filesystem",
+        "flush, hdd, sync, virtual seconds: kernels × filesystem",
+    ]
+    # It is not there, so that those runs have no result; the others have theirs.
+    assert shown.table("flush, ram, sync")[1][1].startswith("no-result")
+    assert shown.table("create, ram, plain")[1][1].startswith("1.099 s")
+
+
+def test_published_figures_of_a_disk_a_variant_a_kernel(tmp_path):
+    figures = [
+        {"phase": "create", "filesystem": "btrfs", "disk": "hdd", "variant": "sync", "elapsed_s": 8.0},
+        {"phase": "create", "filesystem": "ext4", "disk": "hdd", "variant": "sync", "elapsed_s": 4.0},
+        {"phase": "create", "filesystem": "ext4", "kernel": "debian-5.10", "variant": "plain", "elapsed_s": 3.0},
+        {"phase": "create", "filesystem": "ext4", "disk": "hdd", "ratio": 7, "ratio_to": {"disk": "ram"}},
+        {
+            "phase": "create",
+            "filesystem": "btrfs",
+            "disk": "ram",
+            "variant": "sync",
+            "ratio": 0.5,
+            "ratio_to": {"phase": "delete", "kernel": "debian-5.10"},
+        },
+        {"phase": "create", "filesystem": "xfs", "disk": "ram", "variant": "sync", "elapsed_s": 1.0},
+        {"phase": "create", "filesystem": "ext4", "disk": "ram", "variant": "sync", "used_bytes": 2 << 20},
+    ]
+    published = made.PUBLISHED | {"figures": figures, "scale": {}}
+    shown = page(several(tmp_path, published=(published,)).render())
+    assert shown.table("Published s")[1:] == [
+        ["create", "btrfs, hdd, sync", "8.000 s", "2.150 s", "2.245 s"],
+        ["create", "ext4, hdd, sync", "4.000 s", "2.100 s", "2.127 s"],
+        ["create", "ext4, ram, plain (published with debian-5.10)", "3.000 s", "1.100 s", "1.127 s"],
+        ["create", "ext4, hdd, plain (published with debian-5.10)", "3.000 s", "3.100 s", "3.127 s"],
+        ["create", "xfs, ram, sync", "1.000 s", "not planned", "not planned"],
+        # 2.15 / 2.1 and 2.245 / 2.127
+        ["create", "btrfs / ext4, hdd, sync, ratio", "2.00", "1.02", "1.06"],
+        # 356 blocks of 4096 B
+        ["create", "ext4, ram, sync", "2.00 MiB", "1.39 MiB", "1.39 MiB"],
+        # 2.1 / 0.1, 2.127 / 0.127; 3.1 / 1.1, 3.127 / 1.127
+        ["create", "ext4, hdd, sync / ram, ratio", "7.00", "21.0", "16.7"],
+        ["create", "ext4, hdd, plain / ram, ratio", "7.00", "2.82", "2.77"],
+        # 0.15 / 0.3, 0.245 / 0.3
+        ["create", "btrfs, ram, sync / delete, debian-5.10, ratio", "0.500", "0.500", "0.817"],
+    ]
+
+
+def kinds(metadata_bytes):
+    """What the core says of btrfs's space with DUP metadata."""
+    data = {"kind": "data", "profile": "single", "total_bytes": 8 << 20, "used_bytes": 256 << 10}
+    metadata = {"kind": "metadata", "profile": "DUP", "total_bytes": 1 << 30, "used_bytes": metadata_bytes}
+    return {"btrfs": [data, metadata]}
+
+
+def test_space_of_btrfs_by_kind(tmp_path):
+    figure = {"phase": "create", "filesystem": "btrfs", "used_bytes": 684405555, "kind": "metadata"}
+    published = made.PUBLISHED | {"figures": [figure, figure | {"kind": "all", "raw": True}]}
+    study = made.full(tmp_path, seeds=(1,), published=(published,))
+    records = [made.space("", 1), made.space("create", 1) | kinds(3 << 20)]
+    records += [made.timed("create", 10**8), made.timed("delete", 10**8)]
+    study.write("debian-6.1", "btrfs", 1, study.document("debian-6.1", "btrfs", 1, "ok", None, made.whole(records)))
+    shown = page(study.render())
+    assert shown.table("Of btrfs by kind")[1:] == [
+        ["debian-6.1", "btrfs", "data", "not measured", "0.25 MiBwith copies 0.25 MiBsingle", "not measured"],
+        ["debian-6.1", "btrfs", "metadata", "not measured", "3.00 MiBwith copies 6.00 MiBDUP", "not measured"],
+        ["debian-6.1", "btrfs", "all", "not measured", "3.25 MiBwith copies 6.25 MiBsingle, DUP", "not measured"],
+    ]
+    # 652.70 MiB, as the seed thread's table has it.
+    assert shown.table("Published s")[1] == ["create", "btrfs, metadata", "652.70 MiB", "not measured", "3.00 MiB"]
+    assert shown.table("Published s")[2][1:] == ["btrfs, all with copies", "652.70 MiB", "not measured", "6.25 MiB"]
+
+
+def test_requests_and_latencies(tmp_path):
+    study = made.Results(tmp_path, kernels=("k",), filesystems=("f",), disks=("hdd",), phases=("create",))
+    for seed in study.seeds:
+        phase = made.timed("create", 10**9) | {
+            "disks": {"sda": [seed, 16, 100 * seed, 2048, -1]},
+            "stat": {"user": 0, "nice": 0, "system": 25, "idle": 0, "iowait": 74, "irq": 0, "softirq": 1},
+        }
+        times = {"p50_ns": 1000 * seed, "p90_ns": 2000, "p99_ns": 3000, "max_ns": 10**7, "total_ns": 5 * 10**8}
+        latency = {
+            "type": "operations",
+            "phase": "create",
+            "operation": "fsync",
+            "count": 5000,
+            "bytes": 0,
+            "errors": 0,
+        }
+        records = made.whole([phase, latency | times])
+        study.write("k", "f", seed, study.document("k", "f", seed, "ok", None, records, "hdd", ""), others=("hdd", ""))
+    shown = page(study.render())
+    # 16 sectors of 512 B are 8 KiB, 2048 are 1 MiB; the middle seed is 2.
+    assert shown.table("What the disk served")[1] == [
+        *("k", "f, hdd", "create", "2", "0.01 MiB", "200", "1.00 MiB", "not counted"),
+        *("0.00 s", "0.26 s", "0.74 s", "0.00 s"),
+    ]
+    assert shown.table("Latencies of create")[1] == ["k", "f, hdd", "fsync", "5,000", "2.00", "2.00", "3.00", "10,000"]
+
+
+def test_what_an_older_core_did_not_send_is_not_shown(tmp_path):
+    captions = page(made.full(tmp_path).render()).captions()
+    assert not [one for one in captions if one.startswith(("What the disk served", "Latencies", "Of btrfs"))]
 
 
 @pytest.mark.slow

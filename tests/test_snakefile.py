@@ -54,7 +54,7 @@ class Checkout:
         empty += [f"kernels/{plan.slug(name)}/kernel.json" for name in self.study.kernels]
         for image in plan.images(self.study).values():
             empty += [f"images/{image.key}/image.{kind}" for kind in ("json", "fsimg")]
-        empty += [f"ops/{plan.ops_key(one)}.ops" for one in self.study.experiments.values()]
+        empty += [f"ops/{key}.ops" for key in plan.streams(self.study).values()]
         for name in empty:
             (self.results / name).parent.mkdir(parents=True, exist_ok=True)
             (self.results / name).write_text("{}")

@@ -11,12 +11,17 @@ import study as made
 from fsexp import summary, table
 from fsexp.errors import UserError
 
-RUN_COLUMNS = (
-    "experiment,kernel,filesystem,clock,seed,outcome,reason,release,kernel_digest,image_digest,"
-    "ops_digest,core_digest,machine_digest,identity,wall_s,boot_wall_s,folder,warnings"
-)
-PHASE_COLUMNS = "experiment,kernel,filesystem,clock,seed,phase,elapsed_ns,operations,bytes,errors"
-SPACE_COLUMNS = "experiment,kernel,filesystem,clock,seed,phase,block_bytes,blocks,free_blocks,inodes,free_inodes"
+KEY = "experiment,kernel,filesystem,disk,variant,clock,seed,"
+COLUMNS = {
+    "runs": KEY + "outcome,reason,release,kernel_digest,image_digest,ops_digest,core_digest,machine_digest,identity,"
+    "wall_s,boot_wall_s,folder,warnings,userland_digest",
+    "phases": KEY + "phase,elapsed_ns,operations,bytes,errors,requests_read,requests_written,bytes_read,bytes_written,"
+    "flushes,user_ns,system_ns,idle_ns,iowait_ns",
+    "operations": KEY + "phase,operation,count,bytes,p50_ns,p90_ns,p99_ns,max_ns,total_ns,errors",
+    "commands": KEY + "phase,argv,status,elapsed_ns,output_bytes",
+    "space": KEY + "phase,block_bytes,blocks,free_blocks,inodes,free_inodes,kind,profile,total_bytes,used_bytes,"
+    "raw_used_bytes",
+}
 
 
 def rows(study, name):
@@ -55,15 +60,15 @@ def test_rows_of_a_whole_study(tmp_path):
 def test_columns_do_not_depend_on_rows(tmp_path, run_any):
     study = made.full(tmp_path) if run_any else made.Results(tmp_path)
     study.build()
-    expected = {"runs": RUN_COLUMNS, "phases": PHASE_COLUMNS, "space": SPACE_COLUMNS}
     numbers = {"wall_s": pyarrow.float64(), "boot_wall_s": pyarrow.float64()}
-    for name, header in expected.items():
+    for name, header in COLUMNS.items():
         assert (study.tables / f"{name}.csv").read_text().splitlines()[0] == header
         schema = pyarrow.parquet.read_schema(study.tables / f"{name}.parquet")
         assert schema.names == header.split(",")
         for field in schema:
             whole = field.name.endswith(("_ns", "bytes", "blocks", "inodes"))
-            whole = whole or field.name in ("seed", "operations", "errors", "warnings")
+            whole = whole or field.name in ("seed", "operations", "errors", "warnings", "count", "status", "flushes")
+            whole = whole or field.name.startswith(("requests_", "bytes_"))
             kind = pyarrow.int64() if whole else pyarrow.string()
             assert field.type == numbers.get(field.name, kind), field
 
@@ -95,8 +100,7 @@ def test_dictionary_has_every_column(tmp_path):
     study = made.Results(tmp_path)
     study.build()
     listed = [(row["table"], row["name"]) for row in rows(study, "dictionary")]
-    headers = {"runs": RUN_COLUMNS, "phases": PHASE_COLUMNS, "space": SPACE_COLUMNS}
-    assert listed == [(name, one) for name, all_ in headers.items() for one in all_.split(",")]
+    assert listed == [(name, one) for name, all_ in COLUMNS.items() for one in all_.split(",")]
     document = json.loads((study.tables / "dictionary.json").read_text(encoding="utf-8"))
     assert document["columns"] == rows(study, "dictionary")
     assert all(row["meaning"] and row["type"] for row in document["columns"])
@@ -264,23 +268,178 @@ def test_labels_and_reasons_come_back_as_they_were(tmp_path):
     assert failed[0]["reason"] == 'It said "no",\r\nthen ? nothing'
 
 
-def test_factors_beyond_the_two(tmp_path):
+def test_factors_that_are_not_known_here(tmp_path):
     study = made.Results(tmp_path, seeds=(1,))
-    study.plan["experiments"][study.name]["factors"]["disk"] = ["ram"]
+    study.plan["experiments"][study.name]["factors"]["scheduler"] = ["cfq"]
     for one in study.plan["runs"]:
-        one["levels"]["disk"] = "ram"
+        one["levels"]["scheduler"] = "cfq"
     study.save_plan()
     study.ok("debian-6.1", "btrfs", 1, {"create": 1, "delete": 1})
-    assert "btrfs, ram" in study.render()
-    assert list(rows(study, "phases")[0])[:6] == [
-        "experiment",
-        "kernel",
-        "filesystem",
-        "disk",
-        "clock",
-        "seed",
+    assert "btrfs, cfq" in study.render()
+    names = ["experiment", "kernel", "filesystem", "disk", "variant", "scheduler", "clock", "seed"]
+    assert list(rows(study, "phases")[0])[:8] == names
+    assert rows(study, "phases")[0]["scheduler"] == "cfq"
+
+
+def test_a_plan_from_before_there_were_disks(tmp_path):
+    study = made.full(tmp_path, seeds=(1,))
+    del study.plan["experiments"][study.name]["variants"]
+    study.save_plan()
+    study.build()
+    assert {(row["disk"], row["variant"], row["outcome"]) for row in rows(study, "runs")} == {("ram", "", "ok")}
+
+
+COUNTED = {
+    "disks": {"sda": [10, 80, 20, 3200, 5], "sdb": [1, 8, 2, 16, 1]},
+    "stat": {"user": 3, "nice": 1, "system": 50, "idle": 7, "iowait": 40, "irq": 1, "softirq": 2},
+}
+# 11 requests of 88 sectors, 22 of 3216, 512 bytes each; ticks of 10 ms.
+MADE = {
+    "requests_read": "11",
+    "requests_written": "22",
+    "bytes_read": str(88 * 512),
+    "bytes_written": str(3216 * 512),
+    "flushes": "6",
+    "user_ns": "40000000",
+    "system_ns": "530000000",
+    "idle_ns": "70000000",
+    "iowait_ns": "400000000",
+}
+
+
+def measured(tmp_path, *records):
+    """A study with one good run that sent these records besides those of its two phases."""
+    study = made.Results(tmp_path, kernels=("k",), filesystems=("f",), seeds=(1,))
+    timed = [made.timed(phase, 5) for phase in study.plan["experiments"][study.name]["phases"]]
+    names = {record.get("name") for record in records}
+    all_ = [*records, *(one for one in timed if one["name"] not in names)]
+    study.write("k", "f", 1, study.document("k", "f", 1, "ok", None, made.whole(all_)))
+    study.build()
+    return study
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, {}),
+        # bcache's device hands its requests on: they are counted below.
+        ({"disks": COUNTED["disks"] | {"bcache0": [9, 9, 9, 9, 9]}}, {}),
+        ({"disks": {name: [*values[:4], -1] for name, values in COUNTED["disks"].items()}}, {"flushes": ""}),
+        # brd counts nothing.
+        ({"disks": {"ram0": [0, 0, 0, 0, -1]}}, dict.fromkeys(list(MADE)[:5], "")),
+        ({"disks": {"sda": [0, 0, 0, 0, 0]}}, dict.fromkeys(list(MADE)[:5], "0")),
+        ({"disks": {}}, dict.fromkeys(list(MADE)[:5], "")),
+        ({"disks": None, "stat": None}, dict.fromkeys(MADE, "")),
+        ({"stat": COUNTED["stat"] | {"iowait": -1}}, {"iowait_ns": ""}),
+    ],
+)
+def test_what_a_phase_asked_of_the_disk_and_the_processor(tmp_path, changed, expected):
+    study = measured(tmp_path, made.timed("create", 5) | COUNTED | changed)
+    create, delete = rows(study, "phases")
+    assert {name: create[name] for name in MADE} == MADE | expected
+    # A record of an older core: nothing is known, which is not nothing.
+    assert {delete[name] for name in MADE} == {""}
+
+
+def operations(**changed):
+    record = {"type": "operations", "phase": "create", "operation": "fsync", "count": 4, "bytes": 0, "errors": 0}
+    times = {"total_ns": 40, "max_ns": 20, "p50_ns": 8, "p90_ns": 15, "p99_ns": 20, "buckets": [[8, 3], [15, 1]]}
+    return record | times | changed
+
+
+def test_operations_and_commands(tmp_path):
+    argv = ["find", ".", "-name", "a b"]
+    command = {"type": "command", "phase": "create", "argv": argv, "status": 1, "elapsed_ns": 7, "output_bytes": 3}
+    study = measured(
+        tmp_path,
+        operations(),
+        operations(operation="write", bytes=12),
+        command,
+        {"type": "command", "argv": ["true"], "status": 0, "output": "é"},
+    )
+    assert [(row["operation"], row["bytes"]) for row in rows(study, "operations")] == [("fsync", "0"), ("write", "12")]
+    fsync = rows(study, "operations")[0]
+    assert [fsync[name] for name in ("phase", "count", "p50_ns", "p90_ns", "p99_ns", "max_ns", "total_ns")] == [
+        *("create", "4", "8", "15", "20", "20", "40")
     ]
-    assert rows(study, "phases")[0]["disk"] == "ram"
+    found = [list(row.values())[7:] for row in rows(study, "commands")]
+    assert found == [["create", "find . -name 'a b'", "1", "7", "3"], ["", "true", "0", "", "2"]]
+
+
+# What `btrfs filesystem df` printed for the 3 KiB files of the seed thread of 2012, in bytes; metadata was DUP.
+BTRFS = [
+    {"kind": "data", "profile": "single", "total_bytes": 8 << 20, "used_bytes": 262144},
+    {"kind": "system", "profile": "DUP", "total_bytes": 8 << 20, "used_bytes": 4096},
+    {"kind": "metadata", "profile": "DUP", "total_bytes": 1 << 30, "used_bytes": 684405555},
+]
+
+
+def space_rows(study):
+    names = ("phase", "kind", "profile", "total_bytes", "used_bytes", "raw_used_bytes", "blocks")
+    return [tuple(row[name] for name in names) for row in rows(study, "space")]
+
+
+def test_space_by_kind_and_with_its_copies(tmp_path):
+    study = measured(tmp_path, made.space("", 100), made.space("create", 356) | {"btrfs": BTRFS})
+    assert space_rows(study) == [
+        ("", "filesystem", "", "268435456", "409600", "", "65536"),
+        ("create", "filesystem", "", "268435456", "1458176", str(262144 + 2 * 4096 + 2 * 684405555), "65536"),
+        ("create", "data", "single", "8388608", "262144", "262144", ""),
+        ("create", "system", "DUP", "8388608", "4096", "8192", ""),
+        ("create", "metadata", "DUP", "1073741824", "684405555", "1368811110", ""),
+    ]
+
+
+def test_copies_that_are_not_known(tmp_path):
+    raid5 = BTRFS[0] | {"profile": "RAID5"}
+    study = measured(tmp_path, made.space("", 1) | {"btrfs": [raid5, BTRFS[1]]})
+    assert [row[5] for row in space_rows(study)] == ["", "", "8192"]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        made.timed("create", 5) | {"disks": []},
+        made.timed("create", 5) | {"disks": {"sda": [1, 2, 3]}},
+        made.timed("create", 5) | {"disks": {"sda": [1, 2, 3, -2, 0]}},
+        made.timed("create", 5) | {"stat": COUNTED["stat"] | {"user": 1.5}},
+        made.timed("create", 5) | {"stat": COUNTED["stat"] | {"system": -200}},
+        operations(count=-1),
+        operations(p99_ns=None),
+        operations(operation=3),
+        {"type": "command", "argv": "true", "status": 0},
+        {"type": "command", "argv": ["true"], "status": "0"},
+        made.space("", 1) | {"btrfs": {}},
+        made.space("", 1) | {"btrfs": [BTRFS[0], BTRFS[0]]},
+        made.space("", 1) | {"btrfs": [BTRFS[0] | {"used_bytes": 2**63}]},
+        made.space("", 70000),
+    ],
+)
+def test_a_record_that_can_not_be_meant(tmp_path, record):
+    study = measured(tmp_path, record)
+    row = rows(study, "runs")[0]
+    assert row["outcome"] == "infrastructure"
+    assert not any(rows(study, name) for name in COLUMNS if name != "runs")
+
+
+def test_two_records_of_one_operation(tmp_path):
+    study = measured(tmp_path, operations(), operations())
+    assert rows(study, "runs")[0]["reason"].endswith("two operations records of the phase 'create', 'fsync'")
+
+
+def test_each_variant_has_its_phases_and_parameters(tmp_path):
+    study = made.full(tmp_path, disks=("ram", "ssd"), variants={"plain": {}, "sync": {"sync": True}}, seeds=(1,))
+    study.plan["experiments"][study.name]["variants"]["sync"]["phases"] = ["create", "delete", "sync"]
+    study.save_plan()
+    study.build()
+    found = {row["variant"]: row for row in rows(study, "runs")}
+    assert found["plain"]["outcome"] == "ok"
+    assert found["sync"]["outcome"] == "no-result"
+    assert found["sync"]["reason"].endswith("no record of the phase sync")
+    study.plan["experiments"][study.name]["variants"]["plain"]["parameters"] = {"nfiles": 7}
+    study.save_plan()
+    study.build()
+    assert rows(study, "runs")[0]["outcome"] == "missing"
 
 
 def test_a_factor_with_the_name_of_a_column(tmp_path):
@@ -327,3 +486,12 @@ def test_a_summary_after_runs_were_removed(tmp_path):
     lines = list(summary.lines(study.results))
     assert lines[0] == "12 runs: 11 ok, 1 missing"
     assert lines[1] == f"  create-unlink: debian-6.1, ext4: 1 missing: {table.GONE}"
+
+
+def test_a_summary_names_disks_and_variants(tmp_path):
+    study = made.full(tmp_path, disks=("ram", "ssd"), variants={"plain": {}}, seeds=(1,))
+    path = study.path(study.kernels[0], "ext4", 1, "ssd", "plain") / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"outcome": "unsupported", "reason": "too old"}))
+    study.build()
+    lines = list(summary.lines(study.results))
+    assert lines[1] == "  create-unlink: debian-5.10, ext4 ssd plain: 1 unsupported: too old"

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import uuid
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -85,13 +86,14 @@ def seed_uuid(seed: int) -> str:
     return str(uuid.uuid5(_SEEDS, str(seed)))
 
 
-def command_line(settings: dict[str, Any], disk_kib: int) -> str:
+def command_line(settings: dict[str, Any], disks: Iterable[str]) -> str:
     """The kernel's command line.
 
-    brd's size stands here for kernels that have it built in; as a module it gets the same by its parameters.
+    disks: arguments for kernels that have a disk's driver built in (disk.Setup); as a module it gets the same by its
+    parameters.
     """
     extra = settings["kernel_arguments"]
-    return " ".join([*_ARGUMENTS, "brd.rd_nr=1", f"brd.rd_size={disk_kib}", *extra.split()])
+    return " ".join([*_ARGUMENTS, *disks, *extra.split()])
 
 
 def render(**values: Any) -> str:

@@ -11,18 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fsexp import digest
+from fsexp import digest, disk
 from fsexp.errors import UserError
+from fsexp.image import bcache
 from fsexp.image.formats import FORMATS
 from fsexp.image.initramfs import Initramfs
 from fsexp.kernel import modules as kernels
+from fsexp.kernel import version
 
 SETUP_VERSION = 1
-DISK = "/dev/ram0"
 MOUNTPOINT = "/mnt"
 
-# What every guest's disk needs, whatever is on it.
-_DISK_MODULES = ("brd",)
 # The one virtio device, the maker's way out, bound after the last command.
 _EXPORT_MODULES = ("virtio_pci", "virtio_blk")
 
@@ -38,6 +37,18 @@ class Kernel:
     def image(self) -> Path:
         """The file that QEMU boots."""
         return self.folder / self.description["image"]["file"]
+
+    @property
+    def configuration(self) -> str | None:
+        """The text of its .config, None where it is not known."""
+        file = self.description["config"]["file"]
+        return (self.folder / file).read_text(encoding="utf-8", errors="replace") if file else None
+
+    @property
+    def facts(self) -> disk.Facts:
+        """What disks made in it depend on."""
+        release = self.description["release"]
+        return disk.Facts(release, version.parse(release), disk.hz(self.configuration))
 
 
 # What a description must have for a guest to be made from it; a dictionary is of dictionaries with these members.
@@ -137,7 +148,7 @@ class Guest:
             raise UserError(
                 f"{kernel.image} is not what its kernel.json says; remove {kernel.folder} and fetch it again"
             )
-        self._kernel = kernel
+        self.kernel = kernel
         self._archive = Initramfs()
         self._loaded: list[str] = []
         self._directives: list[tuple[str, ...]] = [("fsexp-setup", str(SETUP_VERSION))]
@@ -151,24 +162,65 @@ class Guest:
         # The kernel opens it for its first process before anything can make it.
         self._archive.character_device("dev/console", 5, 1)
 
-    def disk(self, disk_mib: int) -> None:
-        """A RAM disk by the guest's own driver."""
-        size = f"rd_nr=1 rd_size={disk_mib * 1024} max_part=0"
-        self._modules(_DISK_MODULES, {"brd": size})
-        self._say("disk", DISK, str(disk_mib * 2**20))
+    def disks(self, layout: disk.Layout) -> None:
+        """Disks by the guest's own drivers. Raises disk.Unsupported where its kernel can't make them."""
+        self._layout = layout
+        self._told = disk.setup(layout, self.kernel.facts)
+        for name, parameters in self._told.modules.items():
+            self._modules([name], {name: parameters})
+        self._directives += self._told.make
+
+    @property
+    def nodes(self) -> list[str]:
+        """The disks' devices."""
+        return self._told.nodes
+
+    @property
+    def arguments(self) -> list[str]:
+        """What the kernel's command line says of the disks."""
+        return self._told.arguments
 
     def image(self, path: Path) -> None:
-        """The content of the disk, by its image.json. Raises UserError where there is none, or another than it says."""
+        """The content of the disks, by its image.json.
+
+        Raises UserError where there is none, or another than it says.
+        """
+        for number, (node, data) in enumerate(zip(self._told.nodes, self._images(path), strict=True)):
+            self._archive.file(f"fsexp/images/{number}", data)
+            self._say("image", node, f"/fsexp/images/{number}")
+
+    def _images(self, path: Path) -> list[bytes]:
         description = read_image(path)
         if "unavailable" in description:
             raise UserError(f"the image in {path.parent} can't be made: {description['unavailable']}")
-        self._archive.file("fsexp/images/0", _read(path.with_name("image.fsimg"), description["digest"], "image"))
-        self._say("image", DISK, "/fsexp/images/0")
+        # An image of one device is described by itself, those of several in a list.
+        files = description.get("devices", [{"file": "image.fsimg", "digest": description["digest"]}])
+        data = [_read(path.with_name(entry["file"]), entry["digest"], "image") for entry in files]
+        sizes = [device.mib * disk.MIB for device in self._layout.devices]
+        if self._layout.bcache:
+            data = [bcache.backing(data[0], sizes[0], self._layout.bcache), bcache.cache(sizes[1])]
+        if len(data) != len(sizes):
+            raise UserError(f"{path} is of {len(data)} devices, and the disk has {len(sizes)}")
+        return data
 
     def mount(self, type_: str, options: str) -> None:
-        """Mount the disk, and prove it."""
+        """Give the disks their latency, mount what is on them, and prove it."""
         self._modules(FORMATS[type_].modules)
-        self._say("mount", DISK, type_, MOUNTPOINT, options, f"{FORMATS[type_].magic:#x}")
+        self.slow()
+        options = ",".join(filter(None, (self._told.options, options)))
+        self._say("mount", self._told.mounted, type_, MOUNTPOINT, options, f"{FORMATS[type_].magic:#x}")
+
+    def slow(self) -> None:
+        """Give the disks their latency; then join those that are one device together. Once is enough."""
+        self._directives += self._told.slow
+        self._modules(self._told.join_modules)
+        self._directives += self._told.join
+        self._told.slow, self._told.join = [], []
+
+    def calibrate(self) -> None:
+        """Measure each device, without a filesystem."""
+        for node in self._told.nodes:
+            self._say("calibrate", node)
 
     def ops(self, path: Path) -> None:
         """Replay a stream of operations in the mounted filesystem."""
@@ -196,15 +248,16 @@ class Guest:
         """Run a program and wait for it."""
         self._say("command", folder, *argv)
 
-    def export(self) -> None:
-        """Send the disk's non-empty blocks out by the virtio disk."""
+    def export(self, offsets_bytes: Iterable[int] = (0,)) -> None:
+        """Send the disks' non-empty blocks out by the virtio disk, each from its offset on."""
         self._modules(_EXPORT_MODULES)
-        self._say("export", DISK, "/dev/vda")
+        for node, offset_bytes in zip(self._told.nodes, offsets_bytes, strict=True):
+            self._say("export", node, "/dev/vda", *([str(offset_bytes)] if offset_bytes else []))
 
     def pack(self) -> bytes:
         """The initramfs."""
         self._archive.file("fsexp/setup", _lines(self._directives))
-        aliases = kernels.aliases(self._kernel.description, self._loaded)
+        aliases = kernels.aliases(self.kernel.description, self._loaded)
         for module in sorted({name for order in aliases.values() for name in order}):
             self._add_module(module)
         table = [(alias, *map(_module_path, order)) for alias, order in sorted(aliases.items())]
@@ -212,17 +265,17 @@ class Guest:
         return self._archive.pack()
 
     def _modules(self, names: Iterable[str], parameters: dict[str, str] | None = None) -> None:
-        for name in kernels.load_order(self._kernel.description, list(names)):
+        for name in kernels.load_order(self.kernel.description, list(names)):
             if name not in self._loaded:
                 self._loaded.append(name)
                 self._add_module(name)
                 self._say("module", _module_path(name), (parameters or {}).get(name, ""))
 
     def _add_module(self, name: str) -> None:
-        entry = self._kernel.description["modules"][name]
-        path = self._kernel.folder / entry["file"]
+        entry = self.kernel.description["modules"][name]
+        path = self.kernel.folder / entry["file"]
         if not path.exists() or digest.of_file(path) != entry["sha256"]:
-            raise UserError(f"{path} is not what kernel.json says; remove {self._kernel.folder} and fetch it again")
+            raise UserError(f"{path} is not what kernel.json says; remove {self.kernel.folder} and fetch it again")
         self._archive.file(_module_path(name), path.read_bytes())
 
     def _say(self, *fields: str) -> None:

@@ -149,8 +149,8 @@ def _failed(steps: tuple[str, ...], *errors: str) -> Callable[[_Case], _Answer]:
 def _stream_refused(case: _Case) -> _Answer:
     """The core could not take the stream of operations: nothing of the workload was done."""
     for record in case.stream.of("fail"):
-        # The opening of the stream has no index among its operations.
-        opening = record.get("operation") == "open" and "index" not in record
+        # The opening of the stream, and what is made ready for it, have no index among its operations.
+        opening = record.get("operation") in ("open", "prepare") and "index" not in record
         if record.get("step") == "ops" and (record.get("operation") == "check" or opening):
             return failure(record)
     return None
@@ -200,8 +200,12 @@ TABLE: tuple[tuple[str, Callable[[_Case], _Answer]], ...] = (
     ("mount-failed", _mount),
     ("infrastructure", _stream_refused),
     ("workload-failed", _failed(("ops", "command", "umount"))),
+    ("corrupt", _failed(("verify",))),
     ("unsupported", _failed(("module",), "ENOENT", "ENOEXEC")),
-    ("infrastructure", _failed(("setup", "module", "disk", "image", "export"))),
+    # A file of sysfs or configfs, or a filesystem of the kernel's own, that this kernel does not have.
+    ("unsupported", _failed(("write", "mkdir", "filesystem"), "ENOENT", "ENODEV")),
+    ("infrastructure", _failed(("setup", "module", "disk", "image", "export", "manifest"))),
+    ("infrastructure", _failed(("write", "mkdir", "filesystem", "wait", "calibrate"))),
     ("no-result", _no_end),
     ("no-result", _not_ok),
     ("unsupported", _coarse_clock),

@@ -136,7 +136,12 @@ def test_least(given, known, lock_file):
 
 # The first lines of Makefile in Linux 2.6.39.4 and 6.12-rc3.
 MAKEFILES = {
-    "VERSION = 2\nPATCHLEVEL = 6\nSUBLEVEL = 39\nEXTRAVERSION = .4\nNAME = Flesh-Eating Bats with Fangs\n": (2, 6, 39),
+    "VERSION = 2\nPATCHLEVEL = 6\nSUBLEVEL = 39\nEXTRAVERSION = .4\nNAME = Flesh-Eating Bats with Fangs\n": (
+        2,
+        6,
+        39,
+        4,
+    ),
     "# SPDX-License-Identifier: GPL-2.0\nVERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 0\nEXTRAVERSION = -rc3\n": (6, 12, 0),
     "all:\n": None,
 }
@@ -145,6 +150,7 @@ MAKEFILES = {
 @pytest.mark.parametrize(("text", "known"), MAKEFILES.items())
 def test_tree(text, known, tmp_path, lock_file):
     (tmp_path / "Makefile").write_text(text)
+    (tmp_path / "Kconfig").touch()
     assert version.expected({"kind": "tree", "path": str(tmp_path)}, lock_file) == known
 
 

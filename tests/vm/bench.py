@@ -24,8 +24,8 @@ FILESYSTEMS = {name: {"type": name, "disk_mib": 256} for name in ("ext4", "btrfs
 NFILES = 50
 
 
-def experiment(workload, kernels=(OLD,), filesystems=("ext4",)):
-    """An experiment with one seed, as the configuration has it."""
+def experiment(workload, kernels=(OLD,), filesystems=("ext4",), **others):
+    """An experiment with one seed, as the configuration has it; others: disks, variants."""
     return {
         "title": "A test",
         "question": "Does it work?",
@@ -33,6 +33,7 @@ def experiment(workload, kernels=(OLD,), filesystems=("ext4",)):
         "kernels": list(kernels),
         "filesystems": list(filesystems),
         "seeds": 1,
+        **others,
     }
 
 
@@ -165,8 +166,8 @@ class Bench:
         self.make_ops()
 
     def make_ops(self):
-        for one in self.config.experiments.values():
-            self.fsexp("ops", plan.ops_key(one))
+        for key in dict.fromkeys(plan.streams(self.config).values()):
+            self.fsexp("ops", key)
 
     def planned(self, experiment):
         """The first run of an experiment."""
@@ -175,8 +176,8 @@ class Bench:
     def kernel(self, name=OLD):
         return self.results / "kernels" / plan.slug(name) / "kernel.json"
 
-    def image(self, name="ext4", kernel=OLD):
-        return self.results / "images" / plan.image_key(self.config, name, kernel) / "image.json"
+    def image(self, name="ext4", kernel=OLD, disk="ram"):
+        return self.results / "images" / plan.image_key(self.config, name, kernel, disk) / "image.json"
 
     def copy_kernel(self, name, to):
         """A kernel's folder once more, without copying its bytes; returns the path of its kernel.json."""

@@ -91,7 +91,7 @@ def test_machine_is_all_that_identity_needs():
 
 
 def test_command_line():
-    words = domain.command_line(SETTINGS, 256 * 1024).split()
+    words = domain.command_line(SETTINGS, ["brd.rd_nr=1", "brd.rd_size=262144"]).split()
     for word in ("console=ttyS0", "rdinit=/init", "nokaslr", "panic=-1", "brd.rd_nr=1", "brd.rd_size=262144"):
         assert words.count(word) == 1
     assert not [word for word in words if word.startswith(("root=", "init=", "quiet"))]
@@ -99,8 +99,8 @@ def test_command_line():
 
 def test_own_kernel_arguments_come_last():
     settings = SETTINGS | {"kernel_arguments": "  nokaslr=x   loglevel=7 "}
-    plain = domain.command_line(SETTINGS, 1024)
-    assert domain.command_line(settings, 1024) == plain + " nokaslr=x loglevel=7"
+    plain = domain.command_line(SETTINGS, ["x.y=1"])
+    assert domain.command_line(settings, ["x.y=1"]) == plain + " nokaslr=x loglevel=7"
 
 
 HELP = {

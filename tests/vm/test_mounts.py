@@ -15,18 +15,18 @@ from pathlib import Path
 import pytest
 from bench import CORE, KERNELS, NEW, NFILES, OLD, Bench, experiment
 
-from fsexp import config, digest, plan, run, userland
+from fsexp import digest, disk, plan, run, userland
 from fsexp.image import formats
 from fsexp.kernel import version
-from fsexp.vm import domain, guest
-from fsexp.vm.guest import DISK, Guest
+from fsexp.vm import guest
+from fsexp.vm.guest import Guest
 
 pytestmark = pytest.mark.vm
 
 FSCK = {
-    "ext4": ("e2fsck", "-f", "-n", DISK),
-    "btrfs": ("btrfs", "check", DISK),
-    "xfs": ("xfs_repair", "-n", DISK),
+    "ext4": ("e2fsck", "-f", "-n", "/dev/ram0"),
+    "btrfs": ("btrfs", "check", "/dev/ram0"),
+    "xfs": ("xfs_repair", "-n", "/dev/ram0"),
 }
 OLDEST = "2.6.39.4"
 DISK_MIB = 320
@@ -101,11 +101,11 @@ def test_common(name, prepared, programs):
     kernel = guest.read_kernel(name if isinstance(name, Path) else prepared.kernel(name))
     made = Guest(kernel, CORE)
     made.userland(programs)
-    made.disk(DISK_MIB)
+    made.disks(disk.ram(DISK_MIB))
     wanted = []
     for number, one in enumerate(tried(kernel)):
         # mkfs.btrfs refuses an UUID that a filesystem made before has.
-        command = formats.mkfs(one.type, one.options, DISK)
+        command = formats.mkfs(one.type, one.options, "/dev/ram0")
         made.command([word.replace(formats.UUID, f"{formats.UUID[:-1]}{number}") for word in command])
         made.mount(one.type, "")
         made.command(["writer", "write", "/mnt"])
@@ -115,10 +115,7 @@ def test_common(name, prepared, programs):
         made.umount()
         made.command(list(FSCK[one.type]))
         wanted += [one.type] * 2
-    settings = config.Machine().model_dump()
-    booting = run.Booting(
-        kernel, made.pack(), domain.command_line(settings, DISK_MIB * 1024), settings, domain.seed_uuid(1)
-    )
+    booting = run.described(prepared.config, made, disk.ram(DISK_MIB), seed=1)
     result, files = run.start(prepared.config, booting)
     shutil.rmtree(files)
     ran = [record for record in result["records"] if record["type"] == "command"]

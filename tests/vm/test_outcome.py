@@ -175,6 +175,8 @@ MADE_UP = {
     ),
     "program": ("", stream(HELLO, failed("command"), end(2, "failed")), OFF, "workload-failed"),
     "umount": ("", stream(HELLO, failed("umount"), end(2, "failed")), OFF, "workload-failed"),
+    "lost data": ("", stream(HELLO, failed("verify"), end(2, "failed")), OFF, "corrupt"),
+    "nothing to compare with": ("", stream(HELLO, failed("manifest"), end(2, "failed")), OFF, "infrastructure"),
     "a step unknown here": ("", stream(HELLO, failed("dance"), end(2, "failed")), OFF, "no-result"),
     "failed without a word": ("", stream(HELLO, PHASE, end(2, "failed")), OFF, "no-result"),
     "failed, then cut": ("", stream(HELLO, failed("mount")), OFF, "mount-failed"),

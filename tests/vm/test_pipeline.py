@@ -153,7 +153,12 @@ def test_every_run_is_ok(checkout):
     for one in runs:
         document = checkout.document(one)
         assert (document["outcome"], document["reason"]) == ("ok", "")
-        assert document["levels"] == {"kernel": one.kernel, "filesystem": one.filesystem}
+        assert document["levels"] == {
+            "kernel": one.kernel,
+            "filesystem": one.filesystem,
+            "disk": "ram",
+            "variant": "",
+        }
         assert document["parameters"] == {"nfiles": NFILES}
         assert str(checkout.folder) not in document["command_line"]
     assert "4 runs: 4 ok" in checkout.first_words
@@ -169,7 +174,24 @@ def test_tables(checkout):
     phases = checkout.table("phases")
     # 4 runs of 2 phases; the state after the mount is one more row of space.
     assert len(phases) == 8
-    assert len(checkout.table("space")) == 12
+    space = checkout.table("space")
+    assert len([row for row in space if row["kind"] == "filesystem"]) == 12
+    # Three kinds of each of the 6 states of btrfs.
+    kinds = [row for row in space if row["kind"] != "filesystem"]
+    assert sorted(row["kind"] for row in kinds) == ["data"] * 6 + ["metadata"] * 6 + ["system"] * 6
+    # mkfs.btrfs(8): on one device metadata is kept twice.
+    assert {(row["kind"], row["profile"]) for row in kinds} == {
+        ("data", "single"),
+        ("metadata", "DUP"),
+        ("system", "DUP"),
+    }
+    operations = checkout.table("operations")
+    assert {(row["phase"], row["operation"], row["count"]) for row in operations} == {
+        ("create", "create", "50"),
+        ("delete", "unlink", "50"),
+    }
+    times = [[int(row[name]) for name in ("p50_ns", "p90_ns", "p99_ns", "max_ns", "total_ns")] for row in operations]
+    assert len(times) == 8 and all(one == sorted(one) and one[0] > 0 for one in times)
     assert {(row["phase"], row["operations"], row["errors"]) for row in phases} == {
         ("create", "50", "0"),
         ("delete", "50", "0"),
@@ -335,8 +357,8 @@ def test_selfcheck(prepared):
     # 4 cells of 2 phases, a line for each cell, and the sum.
     assert len(lines) == 13
     assert sum(line.endswith(": equal") for line in lines) == 8
-    # hello, 2 x modules, image, mount, 3 x space, 2 x phase, end
-    assert lines[-1] == "selfcheck: 44 records of 44 agree in every digit"
+    # hello, 2 x modules, image, mount, 3 x space, 2 x phase, 2 x operations, end
+    assert lines[-1] == "selfcheck: 60 records of 60 agree in every digit"
     assert (prepared.results / "selfcheck" / "selfcheck.txt").read_text() == said
 
 
