@@ -17,7 +17,7 @@ import damage
 import pytest
 from bench import CORE, NEW, OLD, Bench, experiment, initramfs, processes, qemus, session_folder
 
-from fsexp import disk, manifest, plan, run, whole
+from fsexp import digest, disk, manifest, plan, run, whole
 from fsexp import ops as op
 from fsexp.image import formats
 from fsexp.image.initramfs import Initramfs
@@ -355,6 +355,10 @@ def test_a_kernel_that_qemu_refuses(bench, monkeypatch):
     image = guest.read_kernel(kernel).image
     image.unlink()
     image.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(5000))  # begins as a kernel does, and is cut short
+    description = json.loads(kernel.read_text())
+    description["image"]["sha256"] = digest.of_file(image)
+    kernel.unlink()  # a link to the description of the kernel that is whole
+    kernel.write_text(json.dumps(description))
     one = bench.planned("ok")
     output = bench.folder / "refused" / "run.json"
     bench.fsexp("run", "--run", one.folder, "--kernel", kernel, "--output", output)
