@@ -85,6 +85,20 @@ COLUMNS = {
         count("elapsed_ns", "ns", "time from fork to the end of wait, by the clock of the run"),
         count("output_bytes", "B", "bytes of its standard output and error"),
     ),
+    "fio": (
+        text("phase", "the phase that fio ran in; empty outside of phases"),
+        text("job", "name of fio's job"),
+        text("direction", "read, write or trim"),
+        count("requests", "1", "requests that fio made"),
+        count("bytes", "B", "bytes that they moved"),
+        count("runtime_ms", "ms", "time that the job's requests of that direction took, as fio rounds it"),
+        Column("iops", "float64", "1/s", "requests a second, as fio says"),
+        count("bandwidth_bytes_per_s", "B/s", "bytes a second, as fio says"),
+        count("p50_ns", "ns", "half of the requests were complete after so long, by fio's histogram; without fsyncs"),
+        count("p90_ns", "ns", "nine of ten; likewise"),
+        count("p99_ns", "ns", "99 of a hundred; likewise"),
+        count("max_ns", "ns", "the longest"),
+    ),
     "space": (
         text("phase", "the phase just ended; empty for the state after the mount"),
         count(

@@ -10,6 +10,8 @@ import shlex
 from collections.abc import Callable
 from typing import Any
 
+from fsexp import fio
+
 INT64_LIMIT = 2**63
 SECTOR_BYTES = 512  # /proc/diskstats counts in these, whatever the device's own are
 TICK_NS = 10_000_000  # /proc/stat counts in USER_HZ, 100 a second on x86
@@ -141,6 +143,19 @@ def _command(record: dict, where: str) -> list[dict]:
     return [row | {name: None if one is None else _checked(one, name, where) for name, one in sizes.items()}]
 
 
+def _fio(record: dict, where: str) -> list[dict]:
+    """What fio printed, where the command was one."""
+    argv, output = record.get("argv"), record.get("output")
+    if not isinstance(argv, list) or not all(isinstance(word, str) for word in argv) or not isinstance(output, str):
+        return []  # _command says what is wrong
+    if not fio.is_fio(argv):
+        return []
+    try:
+        return [{"phase": record.get("phase") or ""} | row for row in fio.rows(output)]
+    except ValueError as error:
+        raise Malformed(f"{error} ({where[3:]})") from None
+
+
 def _space(record: dict, where: str) -> list[dict]:
     """A row of the filesystem, and one for each kind and profile of btrfs."""
     statfs = ("block_bytes", "blocks", "free_blocks", "inodes", "free_inodes")
@@ -185,6 +200,7 @@ _TABLES = {
     "phases": ("phase", ("name",), _phase),
     "operations": ("operations", ("phase", "operation"), _operations),
     "commands": ("command", (), _command),
+    "fio": ("command", (), _fio),
     "space": ("space", ("phase",), _space),
 }
 

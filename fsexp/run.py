@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fsexp import digest, disk, manifest, plan, tree, whole
+from fsexp import digest, disk, manifest, plan, tree, userland, whole
 from fsexp.config import Config
 from fsexp.errors import KernelRefused, MachineError, UserError
 from fsexp.image import formats
@@ -93,7 +93,7 @@ def make(config: Config, one: plan.Run, inputs: Inputs, output: Path, again: boo
         return _deliver(result, None, labels, output)
     try:
         booting = prepare(config, one, inputs)
-    except (ModuleMissing, formats.Unsupported, disk.Unsupported) as error:
+    except (ModuleMissing, formats.Unsupported, disk.Unsupported, userland.Unsupported) as error:
         result = _without_boot("unsupported", str(error), description.get("release"))
         return _deliver(result, None, labels, output)
     store = Path(config.cache) / "runs" / booting.identity

@@ -1,4 +1,4 @@
-# Kernels, and the maker VM's userland: what comes from outside, kept in the cache.
+# Kernels, and the userlands of the maker VM and of runs: what comes from outside, kept in the cache.
 
 
 rule kernel:

@@ -66,7 +66,7 @@ BAD = [
         f"{E}.workload",
         {},
         f"{E}.workload: 'name' is missing; known are "
-        "create-unlink, inline-small-files, tree, tree-walk, package-upgrade, fault",
+        "create-unlink, inline-small-files, tree, tree-walk, package-upgrade, commands, fault",
     ),
     (f"{E}.seeds", 0, f"{E}.seeds: 0 seeds: at least one is needed"),
     (f"{E}.seeds", -1, f"{E}.seeds: -1 seeds: at least one is needed"),

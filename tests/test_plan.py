@@ -207,6 +207,16 @@ def test_each_type_has_its_userland():
     assert plan.userlands(study(maker=own)) == {"e2fsprogs+xfsprogs": ("e2fsprogs", "xfsprogs")}
 
 
+def test_runs_have_a_userland_where_their_workload_runs_programs():
+    commands = {"name": "commands", "packages": ["dpkg", "coreutils"], "debs": ["hello"], "commands": ["true"]}
+    config_ = study(**{"experiments__create-unlink__workload": commands})
+    needed = plan.guest_userlands(config_)
+    names = ("coreutils", "deb:hello", "dpkg")
+    assert set(needed.values()) == {plan.userland_key(names)}
+    assert plan.userlands(config_)[plan.userland_key(names)] == names
+    assert plan.guest_userlands(study()) == {}
+
+
 @pytest.mark.parametrize(
     "words",
     [

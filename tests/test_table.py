@@ -2,6 +2,7 @@ import csv
 import io
 import json
 import shutil
+from pathlib import Path
 
 import pyarrow
 import pyarrow.parquet
@@ -19,6 +20,7 @@ COLUMNS = {
     "flushes,user_ns,system_ns,idle_ns,iowait_ns",
     "operations": KEY + "phase,operation,count,bytes,p50_ns,p90_ns,p99_ns,max_ns,total_ns,errors",
     "commands": KEY + "phase,argv,status,elapsed_ns,output_bytes",
+    "fio": KEY + "phase,job,direction,requests,bytes,runtime_ms,iops,bandwidth_bytes_per_s,p50_ns,p90_ns,p99_ns,max_ns",
     "space": KEY + "phase,block_bytes,blocks,free_blocks,inodes,free_inodes,kind,profile,total_bytes,used_bytes,"
     "raw_used_bytes",
 }
@@ -60,14 +62,24 @@ def test_rows_of_a_whole_study(tmp_path):
 def test_columns_do_not_depend_on_rows(tmp_path, run_any):
     study = made.full(tmp_path) if run_any else made.Results(tmp_path)
     study.build()
-    numbers = {"wall_s": pyarrow.float64(), "boot_wall_s": pyarrow.float64()}
+    numbers = dict.fromkeys(("wall_s", "boot_wall_s", "iops"), pyarrow.float64())
     for name, header in COLUMNS.items():
         assert (study.tables / f"{name}.csv").read_text().splitlines()[0] == header
         schema = pyarrow.parquet.read_schema(study.tables / f"{name}.parquet")
         assert schema.names == header.split(",")
         for field in schema:
             whole = field.name.endswith(("_ns", "bytes", "blocks", "inodes"))
-            whole = whole or field.name in ("seed", "operations", "errors", "warnings", "count", "status", "flushes")
+            whole = whole or field.name in (
+                "seed",
+                "operations",
+                "errors",
+                "warnings",
+                "count",
+                "status",
+                "flushes",
+                "requests",
+            )
+            whole = whole or field.name in ("runtime_ms", "bandwidth_bytes_per_s")
             whole = whole or field.name.startswith(("requests_", "bytes_"))
             kind = pyarrow.int64() if whole else pyarrow.string()
             assert field.type == numbers.get(field.name, kind), field
@@ -364,6 +376,25 @@ def test_operations_and_commands(tmp_path):
     ]
     found = [list(row.values())[7:] for row in rows(study, "commands")]
     assert found == [["create", "find . -name 'a b'", "1", "7", "3"], ["", "true", "0", "", "2"]]
+
+
+def test_fio(tmp_path):
+    output = (Path(__file__).with_name("data") / "fio.json").read_text()
+    command = {"type": "command", "phase": "fio", "status": 0, "elapsed_ns": 7, "output": output}
+    study = measured(
+        tmp_path, command | {"argv": ["fio", "--output-format=json"]}, command | {"argv": ["cat", "fio.json"]}
+    )
+    assert [(row["phase"], row["job"], row["direction"], row["bytes"]) for row in rows(study, "fio")] == [
+        *(("fio", "seq", "write", "4194304"), ("fio", "mixed", "read", "991232"), ("fio", "mixed", "write", "1105920"))
+    ]
+
+
+def test_a_cut_report_of_fio_makes_the_run_unusable(tmp_path):
+    argv = ["fio", "--output-format=json"]
+    command = {"type": "command", "phase": "fio", "argv": argv, "status": 0, "output": '{"jobs": ['}
+    study = measured(tmp_path, command)
+    (row,) = rows(study, "runs")[:1]
+    assert row["outcome"] == "infrastructure" and "fio's JSON is cut" in row["reason"]
 
 
 # What `btrfs filesystem df` printed for the 3 KiB files of the seed thread of 2012, in bytes; metadata was DUP.

@@ -17,6 +17,9 @@ FILES = {
         "./usr/share/doc/libc6/copyright": b"(c)",
         "./usr/share/locale/de/x.mo": b"mo",
         "./usr/share/zoneinfo/UTC": b"tz",
+        "./usr/lib/python3.11/test/test_os.py": b"test",
+        "./usr/lib/python3.11/os.py": b"os",
+        "./usr/bin/dash": (0o755, b"dash"),
     },
     "base_1_all.deb": {
         "./bin": ("link", "usr/bin"),
@@ -67,8 +70,8 @@ def test_usr_is_merged(members):
 
 
 def test_no_documents_and_no_set_user_id(members):
-    assert not [name for name in members if name.startswith(("usr/share/doc", "usr/share/locale"))]
-    assert "usr/share/zoneinfo/UTC" in members
+    assert not [name for name in members if name.startswith(("usr/share/", "usr/lib/python3.11/test"))]
+    assert "usr/lib/python3.11/os.py" in members
     assert members["usr/sbin/mkfs"].mode == 0o755
     assert members["tmp"].mode == 0o1777
 
@@ -79,6 +82,21 @@ def test_hard_links_have_their_file_first(members):
     assert members["usr/bin/zz"].islnk()
     assert members["usr/bin/zz"].linkname == "usr/bin/aa"
     assert "usr/bin/orphan" not in members
+
+
+# What `readelf -n` of binutils 2.40 calls "OS: Linux, ABI: 3.2.0", from the libc.so.6 of glibc 2.36-9+deb12u14.
+ABI_TAG = bytes.fromhex("04000000 10000000 01000000 474e5500 00000000 03000000 02000000 00000000")
+
+
+def test_the_oldest_kernel_of_the_c_library(tmp_path, fetched):
+    assert fetched["least_kernel"] is None
+    name = "usr/lib/x86_64-linux-gnu/libc.so.6"
+    path = packages.make_deb(tmp_path / "libc6_3_amd64.deb", {f"./{name}": b"\x7fELF" + ABI_TAG + b"more"})
+    least = userland._least_kernel(userland.entries([path]))
+    assert least == "3.2.0"
+    userland.check_kernel({"least_kernel": least}, "3.2.7")
+    with pytest.raises(userland.Unsupported, match="needs Linux 3.2.0, and this is 2.6.39.4"):
+        userland.check_kernel({"least_kernel": least}, "2.6.39.4")
 
 
 def unpack(archive, folder):
@@ -97,6 +115,32 @@ def test_the_description(fetched, tmp_path):
     assert [p["package"] for p in fetched["packages"]] == ["libc6", "base"]
     again = userland.fetch(SPEC, tmp_path / "cache", tmp_path / "u.lock", tmp_path / "u")
     assert again == fetched
+
+
+def test_what_scripts_would_have_made_is_there(members):
+    assert members["etc/passwd"].isreg()
+    assert members["usr/bin/sh"].linkname == "dash"
+    assert "usr/bin/awk" not in members  # for there is no mawk
+
+
+def test_an_interpreter_comes_only_where_it_is_named():
+    named = ["fio", "libc6", "perl-base", "libpython3.11-stdlib"]
+    assert [name for name in named if userland._wanted(name, ["fio"])] == ["fio", "libc6"]
+    assert [name for name in named if userland._wanted(name, ["python3"])] == ["fio", "libc6", "libpython3.11-stdlib"]
+
+
+def test_packages_are_carried_as_they_are(tmp_path, monkeypatch):
+    downloads = tmp_path / "cache" / "downloads"
+    downloads.mkdir(parents=True)
+    debs = [packages.make_deb(downloads / name, files) for name, files in FILES.items()]
+    for key, path in zip(("debian:bookworm:libc6", "debian:bookworm:deb:base"), debs, strict=True):
+        lock.put(tmp_path / "u.lock", key, {"packages": [packages.deb_record(path)]})
+    spec = {"suite": "bookworm", "packages": ["deb:base", "libc6"]}
+    described = userland.fetch(spec, tmp_path / "cache", tmp_path / "u.lock", tmp_path / "u")
+    assert [one["package"] for one in described["packages"]] == ["libc6", "base"]
+    with tarfile.open(tmp_path / "u" / "root.tar") as tar:
+        assert tar.extractfile(userland.deb_path("base")[1:]).read() == debs[1].read_bytes()
+        assert "usr/sbin/mkfs" not in tar.getnames()
 
 
 @pytest.mark.network

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fsexp import digest, disk
+from fsexp import userland as userlands
 from fsexp.errors import UserError
 from fsexp.image import bcache
 from fsexp.image.formats import FORMATS
@@ -237,7 +238,9 @@ class Guest:
     def userland(self, path: Path) -> None:
         """Debian packages for commands to come from, by their userland.json. Errors as image."""
         tar = path.with_name("root.tar")
-        _read(tar, read_userland(path)["digest"], "userland")
+        description = read_userland(path)
+        userlands.check_kernel(description, self.kernel.description["release"])
+        _read(tar, description["digest"], "userland")
         self._archive.tar(tar)
 
     def file(self, name: str, data: bytes, executable: bool = False) -> None:

@@ -31,6 +31,7 @@ _MODULES = {
     "tree": "tree",
     "tree-walk": "tree_walk",
     "package-upgrade": "package_upgrade",
+    "commands": "commands",
     "fault": "fault",
 }
 
