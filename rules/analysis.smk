@@ -25,7 +25,7 @@ rule tables:
     output:
         expand(
             f"{RESULTS}/tables/{{table}}.{{kind}}",
-            table=["runs", "phases", "operations", "commands", "space"],
+            table=["runs", "phases", "operations", "commands", "fio", "space"],
             kind=["parquet", "csv"],
         ),
         dictionary=expand(f"{RESULTS}/tables/dictionary.{{kind}}", kind=["csv", "json"]),

@@ -15,7 +15,7 @@ import libvirt
 
 from fsexp.errors import KernelRefused, MachineError
 from fsexp.vm.outcome import Ended
-from fsexp.vm.session import Session
+from fsexp.vm.session import Session, reaping
 
 # How often the ports are looked at. Host time decides only whether a guest is given up, never a digit of it.
 _LOOK_S = 0.05
@@ -64,7 +64,8 @@ def boot(session: Session, xml: str, console: Path, records: Path, hang_s: float
 
     try:
         # Defined first, so that the end's event has a domain to belong to when the guest is very quick.
-        domain = session.connection.defineXML(xml)
+        with reaping():
+            domain = session.connection.defineXML(xml)
     except libvirt.libvirtError as error:
         raise MachineError(f"libvirt does not take the guest's description: {error}") from error
     handle = session.on_lifecycle(domain, on_event)

@@ -13,7 +13,8 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -73,7 +74,8 @@ class _Driver:
             if kept.is_dir():
                 shutil.copytree(kept, self.root / "cache", dirs_exist_ok=True)
             _start_event_loop()
-            self.connection = libvirt.open(f"qemu:///embed?root={self.root}")
+            with _on_one_cpu():
+                self.connection = libvirt.open(f"qemu:///embed?root={self.root}")
         except BaseException:
             self._end()
             raise
@@ -99,6 +101,56 @@ def _adopt_orphans() -> None:
     dead guest's process for so long, and libvirt waits for it to go (1.8 s of a run of 12 s)."""
     prctl_set_child_subreaper = 36  # linux/prctl.h
     ctypes.CDLL(None).prctl(prctl_set_child_subreaper, 1, 0, 0, 0)  # where it fails, init is the parent as before
+
+
+@contextmanager
+def _on_one_cpu() -> Iterator[None]:
+    """Keep the calling thread on one CPU, always the same one.
+
+    Libvirt reads CPUID when the driver is opened, and takes QEMU's capabilities from its cache only where the leaves
+    are those that it kept. Leaf 0x1f holds the core's own number, which libvirt 9.0 does not mask as it does leaf 0xb's:
+    each run that began on another core probed QEMU anew.
+    """
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+@contextmanager
+def reaping() -> Iterator[None]:
+    """Reap each QEMU that ends meanwhile: the two that libvirt probes are orphans, so ours (`_adopt_orphans`), and
+    libvirt waits 40 s for each that stays a zombie."""
+    over = threading.Event()
+
+    def reap() -> None:
+        while not over.wait(0.02):
+            for pid in _dead_guests():
+                with suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
+
+    thread = threading.Thread(target=reap, daemon=True, name="reaper")
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _dead_guests() -> list[int]:
+    """Our children that are zombies of QEMU."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            # proc(5): pid (comm) state ppid ...; comm has 15 characters at most.
+            comm, _, rest = stat.read_text(errors="replace").partition("(")[2].rpartition(") ")
+            state, parent = rest.split()[:2]
+            if (state, int(parent)) == ("Z", os.getpid()) and comm.startswith("qemu-system"):
+                found.append(int(stat.parent.name))
+    return found
 
 
 _driver: _Driver | None = None
