@@ -95,7 +95,7 @@ def test_the_oldest_kernel_of_the_c_library(tmp_path, fetched):
     least = userland._least_kernel(userland.entries([path]))
     assert least == "3.2.0"
     userland.check_kernel({"least_kernel": least}, "3.2.7")
-    with pytest.raises(userland.Unsupported, match="needs Linux 3.2.0, and this is 2.6.39.4"):
+    with pytest.raises(userland.Unsupported, match=r"needs Linux 3\.2\.0, and this is 2\.6\.39\.4"):
         userland.check_kernel({"least_kernel": least}, "2.6.39.4")
 
 

@@ -108,8 +108,8 @@ def _on_one_cpu() -> Iterator[None]:
     """Keep the calling thread on one CPU, always the same one.
 
     Libvirt reads CPUID when the driver is opened, and takes QEMU's capabilities from its cache only where the leaves
-    are those that it kept. Leaf 0x1f holds the core's own number, which libvirt 9.0 does not mask as it does leaf 0xb's:
-    each run that began on another core probed QEMU anew.
+    are those that it kept. Leaf 0x1f holds the core's own number, which libvirt 9.0 does not mask as it does that of
+    leaf 0xb: each run that began on another core probed QEMU anew.
     """
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(allowed)})
