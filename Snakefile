@@ -17,7 +17,7 @@ gc.disable()
 atexit.register(gc.freeze)
 
 sys.path.insert(0, str(workflow.basedir))
-from fsexp import digest, plan
+from fsexp import calibration, digest, disk, plan
 from fsexp import config as configuration
 from fsexp.errors import MachineError, UserError
 from fsexp.kernel import local

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fsexp import disk, run
+from fsexp import disk, plan, run, whole
 from fsexp.config import Config
-from fsexp.errors import MachineError
+from fsexp.errors import MachineError, UserError
 from fsexp.kernel import ModuleMissing
 from fsexp.vm import guest
 from fsexp.vm.guest import Guest
+
+FORMAT = 1
 
 # A device is as fast as a larger one: nothing here depends on a place.
 _MIB = 64
@@ -23,10 +26,12 @@ TOLERANCE = 0.1
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of one device. nominal: None where the model has none."""
+    """One figure of one device, the disk's `number`th from 1 on. nominal: None where the model has none."""
 
     kernel: str
     disk: str
+    number: int
+    model: str
     device: str
     what: str
     nominal: float | None
@@ -40,16 +45,23 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Unsupported:
-    """A disk that a kernel can't make, and why."""
+class Unmeasured:
+    """A disk that gave no figures on a kernel, by the outcome's word and reason."""
 
     kernel: str
     disk: str
+    outcome: str
     reason: str
 
 
-def measure(config: Config, label: str, kernel: str, path: Path, core: Path) -> list[Figure | Unsupported]:
-    """The figures of the disk `label` on a kernel, by its kernel.json. One boot. Raises MachineError where it fails."""
+def measure(config: Config, label: str, kernel: str, path: Path, core: Path) -> list[Figure | Unmeasured]:
+    """The figures of the disk `label` on a kernel, by its kernel.json. One boot.
+
+    Raises MachineError where the machine fails.
+    """
+    description = guest.read_kernel(path).description
+    if "unavailable" in description:
+        return [Unmeasured(kernel, label, description.get("outcome", "no-kernel"), description["unavailable"])]
     wanted = disk.layout(config.disks[label], _MIB)
     # Each device for itself.
     wanted = disk.Layout(tuple(replace(device, mib=_MIB) for device in wanted.devices))
@@ -57,19 +69,19 @@ def measure(config: Config, label: str, kernel: str, path: Path, core: Path) -> 
     try:
         made.disks(wanted)
     except (disk.Unsupported, ModuleMissing) as error:
-        return [Unsupported(kernel, label, str(error))]
+        return [Unmeasured(kernel, label, "unsupported", str(error))]
     made.slow()
     made.calibrate()
     result, files = run.start(config, run.described(config, made, wanted, seed=1))
     shutil.rmtree(files)
-    if result["outcome"] == "unsupported":
-        return [Unsupported(kernel, label, result["reason"])]
+    if result["outcome"] == "infrastructure":
+        raise MachineError(f"calibrating {label} on {kernel} failed: {result['reason']}")
     if result["outcome"] != "ok":
-        raise MachineError(f"calibrating {label} on {kernel} ended {result['outcome']}: {result['reason']}")
+        return [Unmeasured(kernel, label, result["outcome"], result["reason"])]
     records = [record for record in result["records"] if record["type"] == "calibration"]
     return [
-        Figure(kernel, label, node.removeprefix("/dev/"), what, nominal, measured, unit)
-        for node, device, record in zip(made.nodes, wanted.devices, records, strict=True)
+        Figure(kernel, label, number, device.model, node.removeprefix("/dev/"), what, nominal, measured, unit)
+        for number, (node, device, record) in enumerate(zip(made.nodes, wanted.devices, records, strict=True), 1)
         for what, nominal, measured, unit in _figures(device, record)
     ]
 
@@ -83,12 +95,35 @@ def _figures(device: disk.Device, record: dict[str, Any]) -> Iterator[tuple[str,
     yield "sequential read, 1 MiB", device.mib_per_s, measured, "MiB/s"
 
 
-def lines(figures: list[Figure | Unsupported]) -> Iterator[str]:
+def write(figures: list[Figure | Unmeasured], path: Path) -> None:
+    """Write the figures of one disk on one kernel as JSON."""
+    missing = [asdict(one) for one in figures if isinstance(one, Unmeasured)]
+    found = [asdict(one) for one in figures if isinstance(one, Figure)]
+    whole.write_json(path, {"format": FORMAT, "figures": found, "unmeasured": missing})
+
+
+def read(path: Path) -> list[Figure | Unmeasured]:
+    """What `write` wrote; empty where there is no such file. Raises UserError for another one."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return [Figure(**one) for one in content["figures"]] + [Unmeasured(**one) for one in content["unmeasured"]]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is damaged ({error}); remove it and call the command again") from None
+
+
+def place(kernel: str, label: str) -> str:
+    """The file of a disk on a kernel, below the results folder."""
+    return f"calibration/{plan.slug(kernel)},{plan.slug(label)}.json"
+
+
+def lines(figures: list[Figure | Unmeasured]) -> Iterator[str]:
     """A table for the terminal."""
     yield f"{'kernel':<18}{'disk':<14}{'device':<8}{'what':<24}{'nominal':>10}{'measured':>12}  unit"
     for one in figures:
-        if isinstance(one, Unsupported):
-            yield f"{one.kernel:<18}{one.disk:<14}unsupported: {one.reason}"
+        if isinstance(one, Unmeasured):
+            yield f"{one.kernel:<18}{one.disk:<14}{one.outcome}: {one.reason}"
             continue
         nominal = "-" if one.nominal is None else f"{one.nominal:.1f}"
         verdict = "" if one.good is not False else f"  more than {TOLERANCE:.0%} off"

@@ -181,6 +181,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--disk", action="append", metavar="DISK", help="a disk of the study (default: all)")
     sub.add_argument("--kernel", action="append", metavar="KERNEL", help="a kernel of the study (default: all)")
     sub.add_argument("--core", type=_old_file, metavar="FILE", help="the core (default: vmimages/core/build/core)")
+    sub.add_argument("--output", type=Path, metavar="FILE", help="write the figures of one disk on one kernel here")
 
     sub = add("selfcheck", _selfcheck, "Prove that two runs agree in every digit on this machine.")
     sub.add_argument("--kernel", action="append", metavar="NAME", help="only this kernel (default: all)")
@@ -409,12 +410,18 @@ def _calibrate(options: argparse.Namespace) -> None:
     for name in options.kernel or ():
         _known(config, name)
     given = [word for file in options.config or () for word in ("--config", str(file))]
-    figures: list[calibration.Figure | calibration.Unsupported] = []
-    for name in options.kernel or config.kernels:
+    figures: list[calibration.Figure | calibration.Unmeasured] = []
+    kernels, disks = options.kernel or list(config.kernels), options.disk or list(config.disks)
+    if options.output and len(kernels) * len(disks) > 1:
+        raise UserError("--output takes the figures of one disk on one kernel: name them by --disk and --kernel")
+    for name in kernels:
         path = Path(config.results, "kernels", plan.slug(name), "kernel.json")
-        _make_absent(path, ["kernel", name, *given])
-        for label in options.disk or config.disks:
-            figures += calibration.measure(config, label, name, path, options.core or CORE)
+        if not path.exists():
+            _make_absent(path, ["kernel", name, *given])
+        for label in disks:
+            found = calibration.measure(config, label, name, path, options.core or CORE)
+            calibration.write(found, options.output or Path(config.results, calibration.place(name, label)))
+            figures += found
     for line in calibration.lines(figures):
         print(line)
 

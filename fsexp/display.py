@@ -23,6 +23,11 @@ def times(ratio: float) -> str:
     return _significant(ratio, 3)
 
 
+def figure(value: float) -> str:
+    """A number with three significant digits, and all those before the point."""
+    return _significant(value, 3)
+
+
 def percent(fraction: float) -> str:
     """A fraction as per cent with two significant digits, without the sign."""
     return _significant(100 * fraction, 2)

@@ -119,6 +119,28 @@ def guest_userlands(config: Config) -> dict[tuple[str, str], str]:
     return {pair: userland_key(names) for pair, names in needed.items() if names}
 
 
+def calibrations(config: Config) -> list[tuple[str, str]]:
+    """(kernel, disk) that are measured beside the runs: of each kernel, disks that have all kinds of its devices.
+
+    Disks of one device come first; a RAM disk has no figures to be compared with.
+    """
+    crossed = dict.fromkeys(
+        (kernel, disk)
+        for experiment in config.experiments.values()
+        for kernel in experiment.kernels
+        for disk in experiment.disks
+    )
+    made = {disk: disks.layout(config.disks[disk], 0).devices for _, disk in crossed}
+    covered: set[tuple] = set()
+    found = []
+    for kernel, disk in sorted(crossed, key=lambda pair: len(made[pair[1]])):
+        kinds = {(kernel, one.model, one.latency_us, one.queue_depth) for one in made[disk] if one.latency_us}
+        if not kinds <= covered:
+            covered |= kinds
+            found.append((kernel, disk))
+    return found
+
+
 def streams(config: Config) -> dict[tuple[str, str], str]:
     """(experiment, variant) -> the name of its stream of operations."""
     return {

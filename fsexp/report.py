@@ -12,7 +12,20 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from fsexp import answer, chart, comparison, display, grid, provenance, published, quantity, stats, table, whole
+from fsexp import (
+    answer,
+    calibration,
+    chart,
+    comparison,
+    display,
+    grid,
+    provenance,
+    published,
+    quantity,
+    stats,
+    table,
+    whole,
+)
 from fsexp.clock import Clock, clock
 from fsexp.errors import MachineError
 from fsexp.plan import besides
@@ -70,6 +83,7 @@ def render(plan_path: Path, tables: Path, results: Path, output: Path) -> None:
         "machine": machine,
         "comparison": comparison.section(kernels),
         "configurations": {kernel.label: link.configuration(kernel.folder) for kernel in kernels},
+        "calibration": _calibration(plan, results),
         "kernels": provenance.kernels(results, runs),
         "images": provenance.images(results, runs),
         "userlands": provenance.userlands(results),
@@ -355,6 +369,47 @@ def _disk(described: dict) -> str:
     if described["bcache"]:
         return f"bcache, {described['bcache']}, of {devices[1]} before {devices[0]}"
     return " and ".join(devices)
+
+
+def _calibration(plan: dict, results: Path) -> dict:
+    """Nominal and measured figures of the study's disks: a row each figure, a column each kernel."""
+    crossed = {
+        disk: dict.fromkeys(
+            kernel
+            for one in plan["experiments"].values()
+            if disk in one["factors"]["disk"]
+            for kernel in one["factors"]["kernel"]
+        )
+        for disk in plan.get("disks") or {}
+        if disk != table.UNNAMED["disk"]
+    }
+    kernels = [kernel for kernel in _kernels(plan) if any(kernel in among for among in crossed.values())]
+    rows: dict[tuple, dict[str, str]] = {}
+    unmeasured = []
+    for disk, among in crossed.items():
+        for kernel in among:
+            for one in calibration.read(results / calibration.place(kernel, disk)):
+                if isinstance(one, calibration.Unmeasured):
+                    unmeasured.append(one)
+                    continue
+                key = disk, one.number, one.model, one.what, one.nominal, one.unit
+                off = f", more than {display.percent(calibration.TOLERANCE)} % off" if one.good is False else ""
+                rows.setdefault(key, {})[kernel] = f"{display.figure(one.measured)}{off}"
+    several = {key[0] for key in rows if key[1] > 1}
+    return {
+        "kernels": kernels,
+        "rows": [
+            {
+                "disk": f"{disk}: {model}, device {number}" if disk in several else disk,
+                "what": what,
+                "unit": unit,
+                "nominal": "none" if nominal is None else display.figure(nominal),
+                "cells": [cells.get(kernel) for kernel in kernels],
+            }
+            for (disk, number, model, what, nominal, unit), cells in rows.items()
+        ],
+        "unmeasured": unmeasured,
+    }
 
 
 def _device(device: dict) -> str:

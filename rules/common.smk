@@ -39,6 +39,17 @@ STREAMS = plan.streams(STUDY)
 USERLANDS = plan.userlands(STUDY)
 # (experiment, variant) -> the userland of its guests, where its workload runs programs.
 PROGRAMS = plan.guest_userlands(STUDY)
+# File -> the kernel and the disk whose figures it holds.
+CALIBRATIONS = {
+    f"{RESULTS}/{calibration.place(*pair)}": pair for pair in plan.calibrations(STUDY)
+}
+# (filesystem, disk) -> MB of a run: the guest's memory, its disks, QEMU's translation buffer and the initramfs.
+MEMORY_MB = {
+    (filesystem, label): STUDY.machine.memory_mib
+    + disk.layout(STUDY.disks[label], STUDY.filesystems[filesystem].disk_mib).memory_mib
+    + 700
+    for filesystem, label in {(one.filesystem, one.disk) for one in RUNS.values()}
+}
 # Image -> the userland that it is made with.
 MAKERS = {made.key: plan.userland_key(made.packages) for made in IMAGES.values()}
 
@@ -65,6 +76,15 @@ def userland_of(wildcards, input):
     return f"--userland {shlex.quote(input.userland)}" if "userland" in input.keys() else ""
 
 
+def memory_of(wildcards):
+    one = run_of(wildcards)
+    return MEMORY_MB[one.filesystem, one.disk]
+
+
+def calibrated(wildcards):
+    return CALIBRATIONS[f"{RESULTS}/calibration/{wildcards.calibrated}.json"]
+
+
 def fingerprint_of(wildcards):
     """Changes when the run has to be made again, or filed under other labels."""
     one = run_of(wildcards)
@@ -73,7 +93,7 @@ def fingerprint_of(wildcards):
 
 # Snakemake asks for a function's parameters each time it calls it, and Python works them out anew each time unless they
 # are written down: 2 s for 10,000 runs.
-for function in (inputs_of, fingerprint_of, userland_of):
+for function in (inputs_of, fingerprint_of, userland_of, memory_of):
     function.__signature__ = inspect.signature(function)
 
 
@@ -119,3 +139,4 @@ wildcard_constraints:
     userland="[^/]+",
     image="[^/]+",
     ops="[^/]+",
+    calibrated="[^/]+",

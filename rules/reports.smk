@@ -12,6 +12,7 @@ rule report:
                 plan.slug(name) for name in dict.fromkeys(one.kernel for one in RUNS.values())
             ],
         ),
+        calibrations=list(CALIBRATIONS),
     output:
         report=f"{RESULTS}/report/index.html",
     log:

@@ -25,8 +25,7 @@ rule run:
     conda:
         "environment.yaml"
     resources:
-        # The guest's memory, QEMU's translation buffer and the initramfs.
-        mem_mb=STUDY.machine.memory_mib + 700,
+        mem_mb=memory_of,
     params:
         depends=fingerprint_of,
         userland=userland_of,
@@ -36,3 +35,24 @@ rule run:
         f" --core {shlex.quote(CORE)}"
         " {params.userland}"
         " --output {output.result:q}"
+
+
+rule calibration:
+    input:
+        lambda w: f"{RESULTS}/kernels/{plan.slug(calibrated(w)[0])}/kernel.json",
+    output:
+        figures=f"{RESULTS}/calibration/{{calibrated}}.json",
+    log:
+        f"{RESULTS}/logs/calibration-{{calibrated}}.log",
+    conda:
+        "environment.yaml"
+    resources:
+        mem_mb=STUDY.machine.memory_mib + 1000,
+    params:
+        kernel=lambda w: calibrated(w)[0],
+        disk=lambda w: calibrated(w)[1],
+        depends=lambda w: [*MACHINE, STUDY.disks[calibrated(w)[1]].model_dump()],
+    shell:
+        "fsexp calibrate --kernel {params.kernel:q} --disk {params.disk:q}"
+        f" --core {shlex.quote(CORE)}"
+        " --output {output.figures:q} 2>&1 | tee {log:q}"

@@ -9,7 +9,7 @@ import pytest
 from test_config import GOOD
 
 from fsexp import calibration, cli, config, plan, run
-from fsexp.errors import MachineError
+from fsexp.errors import MachineError, UserError
 
 RECORD = {
     "type": "calibration", "device": "/dev/ram0", "requests": 64, "request_bytes": 4096, "read_ns": 64 * 8_020_000,
@@ -94,14 +94,38 @@ def test_a_kernel_without_the_driver(study):
 def test_a_guest_that_fails(study):
     study.built_in("null_blk")
     study.result |= {"outcome": "panic", "reason": "it did"}
-    with pytest.raises(MachineError, match=r"calibrating slow on .* ended panic: it did"):
+    (told,) = study.measure("slow")
+    assert (told.outcome, told.reason) == ("panic", "it did")
+    study.result |= {"outcome": "infrastructure", "reason": "the disk is full"}
+    shutil.rmtree(study.folder / "files", ignore_errors=True)
+    with pytest.raises(MachineError, match=r"calibrating slow on .* failed: the disk is full"):
         study.measure("slow")
+
+
+def test_a_kernel_that_can_not_be_had(study):
+    (study.kernel / "kernel.json").write_text(json.dumps({"format": 1, "unavailable": "no such package"}))
+    (told,) = study.measure("slow")
+    assert (told.outcome, told.reason) == ("no-kernel", "no such package")
+    assert not study.booted
+
+
+def test_files(study, tmp_path):
+    study.built_in("null_blk")
+    figures = [*study.measure("slow"), calibration.Unmeasured("k", "slow", "unsupported", "it can't")]
+    calibration.write(figures, tmp_path / "figures.json")
+    assert calibration.read(tmp_path / "figures.json") == figures
+    assert calibration.read(tmp_path / "none.json") == []
+    (tmp_path / "figures.json").write_text("{}")
+    with pytest.raises(UserError, match="is damaged"):
+        calibration.read(tmp_path / "figures.json")
 
 
 def test_command(study, capsys):
     study.built_in("null_blk")
     assert cli.main(["calibrate", "--kernel", study.name, "--disk", "slow", "--core", str(study.core)]) == 0
     assert "sequential read, 1 MiB" in capsys.readouterr().out
+    kept = calibration.read(study.folder / "results" / calibration.place(study.name, "slow"))
+    assert [one.measured for one in kept] == [8020, 9000, 1.5, 62.5]
     shutil.rmtree(study.folder / "files", ignore_errors=True)
     assert cli.main(["calibrate", "--disk", "fast"]) == 1
     assert "no disk 'fast' in the configuration; known are ram, slow, big" in capsys.readouterr().err

@@ -341,3 +341,22 @@ def test_a_workload_that_runs_programs_needs_their_packages(monkeypatch):
     prints = {one.variant: (plan.fingerprint(crossed, one), plan.fingerprint(other, one)) for one in plan.runs(other)}
     assert prints["few"][0] != prints["few"][1]
     assert prints["as it is"][0] == prints["as it is"][1]
+
+
+def test_each_kind_of_device_is_calibrated_once_a_kernel():
+    given = {
+        "hdd": {"model": "hdd"},
+        "slower": {"model": "hdd", "latency_us": 20000},
+        "both": {"devices": [{"model": "ssd", "mib": 512}, {"model": "hdd", "mib": 512}]},
+        "again": {"devices": [{"model": "hdd", "mib": 512}, {"model": "hdd", "mib": 256}]},
+    }
+    config_ = study(
+        disks=given,
+        **{
+            "experiments__create-unlink__disks": ["ram", "both", "again", "slower", "hdd"],
+            "experiments__create-unlink__filesystems": ["btrfs"],
+        },
+    )
+    kernels = config_.experiments["create-unlink"].kernels
+    found = plan.calibrations(config_)
+    assert sorted(found) == sorted((kernel, disk) for kernel in kernels for disk in ("hdd", "slower", "both"))

@@ -265,8 +265,8 @@ def test_links_lead_to_files(tmp_path):
     shutil.rmtree(study.path("debian-6.1", "ext4", 2))
     shown = page(study.render())
     outside = [link for link in shown.links if not link.startswith("#")]
-    # Four files for each of 11 runs; five tables and the dictionary in two formats.
-    assert len(outside) == 44 + 12
+    # Four files for each of 11 runs; six tables and the dictionary in two formats.
+    assert len(outside) == 44 + 14
     for link in outside:
         parts = urlsplit(link)
         assert parts.scheme == parts.netloc == parts.query == parts.fragment == ""
