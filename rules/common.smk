@@ -40,9 +40,7 @@ USERLANDS = plan.userlands(STUDY)
 # (experiment, variant) -> the userland of its guests, where its workload runs programs.
 PROGRAMS = plan.guest_userlands(STUDY)
 # File -> the kernel and the disk whose figures it holds.
-CALIBRATIONS = {
-    f"{RESULTS}/{calibration.place(*pair)}": pair for pair in plan.calibrations(STUDY)
-}
+CALIBRATIONS = {f"{RESULTS}/{calibration.place(*pair)}": pair for pair in plan.calibrations(STUDY)}
 # (filesystem, disk) -> MB of a run: the guest's memory, its disks, QEMU's translation buffer and the initramfs.
 MEMORY_MB = {
     (filesystem, label): STUDY.machine.memory_mib
