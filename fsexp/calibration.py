@@ -11,7 +11,7 @@ from typing import Any
 
 from fsexp import disk, plan, run, whole
 from fsexp.config import Config
-from fsexp.errors import MachineError, UserError
+from fsexp.errors import KernelRefused, MachineError, UserError
 from fsexp.kernel import ModuleMissing
 from fsexp.vm import guest
 from fsexp.vm.guest import Guest
@@ -72,7 +72,10 @@ def measure(config: Config, label: str, kernel: str, path: Path, core: Path) -> 
         return [Unmeasured(kernel, label, "unsupported", str(error))]
     made.slow()
     made.calibrate()
-    result, files = run.start(config, run.described(config, made, wanted, seed=1))
+    try:
+        result, files = run.start(config, run.described(config, made, wanted, seed=1))
+    except KernelRefused as error:
+        return [Unmeasured(kernel, label, error.outcome, str(error))]
     shutil.rmtree(files)
     if result["outcome"] == "infrastructure":
         raise MachineError(f"calibrating {label} on {kernel} failed: {result['reason']}")

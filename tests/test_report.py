@@ -3,13 +3,14 @@ import re
 import shutil
 import time
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from html.parser import HTMLParser
 from urllib.parse import unquote, urlsplit
 
 import pytest
 import study as made
 
-from fsexp import display, report, stats
+from fsexp import calibration, display, report, stats
 from fsexp.errors import UserError
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
@@ -774,3 +775,37 @@ def test_ten_thousand_runs(tmp_path, outcome):
     assert time.process_time() - start < 15
     words = page((study.output / "index.html").read_text(encoding="utf-8")).words()
     assert f"10,000 runs planned: 10,000 {outcome}." in words
+
+
+def test_disks_nominal_and_measured(tmp_path):
+    study = made.full(tmp_path, disks=("hdd", "pair"), seeds=(1,))
+    device = {"name": "", "model": "hdd", "latency_us": 8000, "queue_depth": 1, "mib": None}
+    study.plan["disks"] = {
+        "hdd": {"bcache": None, "devices": [device]},
+        "pair": {"bcache": None, "devices": [device, device]},
+    }
+    study.save_plan()
+    old, new = study.kernels
+    figure = calibration.Figure(new, "hdd", 1, "hdd", "nullb0", "random read, 4 KiB", 8000, 8022.25, "us")
+    second = {"number": 2, "disk": "pair", "kernel": old}
+    found = {
+        (new, "hdd"): [figure, replace(figure, what="flush after a write", nominal=None, measured=1.5)],
+        (old, "hdd"): [replace(figure, kernel=old, device="sda", measured=9000)],
+        (old, "pair"): [replace(figure, **second | {"number": 1}), replace(figure, **second)],
+        (new, "pair"): [calibration.Unmeasured(new, "pair", "unsupported", "it has no <driver>")],
+    }
+    for (kernel, disk), figures in found.items():
+        calibration.write(figures, study.results / calibration.place(kernel, disk))
+    shown = page(study.render())
+    assert shown.table("Nominal and measured figures of the disks") == [
+        ["disk", "figure", "nominal", old, new],
+        ["hdd", "random read, 4 KiB, us", "8,000", "9,000, more than 10 % off", "8,022"],
+        ["hdd", "flush after a write, us", "none", "not measured", "1.50"],
+        ["pair: hdd, device 1", "random read, 4 KiB, us", "8,000", "8,022", "not measured"],
+        ["pair: hdd, device 2", "random read, 4 KiB, us", "8,000", "8,022", "not measured"],
+    ]
+    assert f"pair on {new}: unsupported, it has no <driver>" in shown.words()
+    assert "#disks" in shown.links
+    # Without such files nothing is told of disks but what they are.
+    shutil.rmtree(study.results / "calibration")
+    assert "No disk was measured" in page(study.render()).words()

@@ -1,20 +1,22 @@
 """Programs of Debian's packages in a guest."""
 
+import re
 import subprocess
 
 import pytest
-from bench import CORE, Bench, experiment
+import yaml
+from bench import CHECKOUT, CORE, Bench, experiment
 
 from fsexp import native, plan, table
 
 pytestmark = pytest.mark.vm
 
-PACKAGES = ["coreutils", "dash", "findutils", "fio"]
+PACKAGES = ["coreutils", "dash", "findutils"]
 DIRECTORIES = 27
 
 
 def bench_of(prepared, name, *commands, **others):
-    workload = {"name": "commands", "packages": PACKAGES, "commands": list(commands), **others}
+    workload = {"name": "commands", "packages": PACKAGES, "commands": list(commands)} | others
     bench = Bench(prepared.folder, {name: experiment(workload)}, f"{name}.yaml")
     one = bench.planned(name)
     bench.fsexp("userland", plan.userland_key(plan.guest_packages(bench.config.experiments[name])))
@@ -38,7 +40,7 @@ def test_programs(prepared, tmp_path):
         {"argv": "find workspace -type d", "phase": "directories", "cold": True},
         "find workspace -type f",
         "sh -c 'cp -a workspace copy && exec diff -r workspace copy >&2'",
-        "fio --name=log --rw=write --bs=4k --size=1m --ioengine=psync --end_fsync=1 --output-format=json",
+        "sync",
         prepare={"name": "tree", "directories": DIRECTORIES},
     )
     result, _ = bench.result(one)
@@ -52,23 +54,26 @@ def test_programs(prepared, tmp_path):
     assert "diff: not found" in commands["sh"]["output"] + commands["sh"].get("errors", "")
 
 
-def test_fio(prepared):
-    bench, one = bench_of(
-        prepared,
-        "fio",
-        "fio --name=log --rw=randrw --bs=4k --size=1m --ioengine=psync --output-format=json",
-    )
+@pytest.mark.parametrize("number", [0, -1])
+def test_the_page(prepared, number):
+    """docs/workloads.md: the example of five lines, and fio."""
+    page = (CHECKOUT / "docs" / "workloads.md").read_text()
+    blocks = re.findall(r"^    workload:\n(?:    .*\n)+", page, re.MULTILINE)
+    workload = yaml.safe_load(blocks[number])["workload"]
+    bench, one = bench_of(prepared, f"page{number}", *workload.pop("commands"), **workload)
     result, _ = bench.result(one)
     assert (result["outcome"], result["reason"]) == ("ok", "")
-    found = table.load_run(plan.describe(bench.config), vars_of(one), bench.results)
-    rows = found.rows["fio"]
-    assert [row["job"] for row in rows] == ["log", "log"]
-    assert sum(row["bytes"] for row in rows) == 2**20
-    assert sum(row["requests"] for row in rows) == 256
-
-
-def vars_of(one):
-    return {"experiment": one.experiment, "levels": one.levels, "seed": one.seed, "folder": one.folder}
+    planned = {"experiment": one.experiment, "levels": one.levels, "seed": one.seed, "folder": one.folder}
+    rows = table.load_run(plan.describe(bench.config), planned, bench.results).rows
+    if number == 0:
+        assert [row["phase"] for row in rows["commands"]] == ["find", "cp", "rm", "sync"]
+        assert rows["fio"] == []
+        return
+    # --size=8m in blocks of 4 KiB, read and written by turns as they fall.
+    assert {row["job"] for row in rows["fio"]} == {"log"}
+    assert [row["direction"] for row in rows["fio"]] == ["read", "write"]
+    assert sum(row["bytes"] for row in rows["fio"]) == 8 * 2**20
+    assert sum(row["requests"] for row in rows["fio"]) == 2048
 
 
 def test_a_program_that_is_not_there(prepared):

@@ -1,4 +1,4 @@
-"""The workload of the reader's own, as docs/workloads.md has it."""
+"""Workloads as docs/workloads.md has them: programs, and operations of the reader's own."""
 
 import re
 import subprocess
@@ -7,11 +7,27 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import yaml
 
-from fsexp import ops, workload
+from fsexp import config, ops, workload
 
 ROOT = Path(__file__).resolve().parents[2]
-(PAGE,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/workloads.md").read_text(), re.MULTILINE | re.DOTALL)
+TEXT = (ROOT / "docs/workloads.md").read_text()
+(PAGE,) = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+# Two of them boot in tests/vm/test_commands.py.
+COMMANDS = re.findall(r"^    workload:\n(?:    .*\n)+", TEXT, re.MULTILINE)
+
+
+def test_the_shortest_has_five_lines():
+    assert len(COMMANDS[0].splitlines()) == 5
+
+
+@pytest.mark.parametrize("text", COMMANDS)
+def test_programs_as_the_page_has_them(text):
+    given = yaml.safe_load(text)["workload"]
+    name = given.pop("name")
+    parameters = config.workload_parameters(name, given)
+    assert len(workload.phases(name, parameters)) == len(given["commands"])
 
 
 @pytest.fixture
