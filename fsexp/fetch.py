@@ -243,8 +243,11 @@ def _explain(wanted: _Wanted, error: requests.RequestException) -> NoReturn:
     if isinstance(error, requests.exceptions.Timeout):
         raise _Transient(f"{host} does not answer") from error
     if isinstance(error, requests.ConnectionError):
-        if any(isinstance(cause, socket.gaierror) for cause in causes):
-            raise _Transient(f"the host {host} is not found") from error
+        if resolving := next((cause for cause in causes if isinstance(cause, socket.gaierror)), None):
+            trouble = f"the host {host} is not found"
+            if resolving.errno == socket.EAI_NONAME:  # the resolver's last word; EAI_AGAIN is what may pass
+                raise MachineError(wanted.failed(trouble)) from error
+            raise _Transient(trouble) from error
         if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
             raise _Transient(f"{host} refuses the connection") from error
         raise _Transient(f"the connection to {host} broke") from error
