@@ -384,32 +384,41 @@ def _calibration(plan: dict, results: Path) -> dict:
         if disk != table.UNNAMED["disk"]
     }
     kernels = [kernel for kernel in _kernels(plan) if any(kernel in among for among in crossed.values())]
-    rows: dict[tuple, dict[str, str]] = {}
+    kinds: dict[tuple, dict[str, list[calibration.Figure]]] = {}
     unmeasured = []
     for disk, among in crossed.items():
         for kernel in among:
+            devices: dict[int, list[calibration.Figure]] = {}
             for one in calibration.read(results / calibration.place(kernel, disk)):
                 if isinstance(one, calibration.Unmeasured):
                     unmeasured.append(one)
-                    continue
-                key = disk, one.number, one.model, one.what, one.nominal, one.unit
-                off = f", more than {display.percent(calibration.TOLERANCE)} % off" if one.good is False else ""
-                rows.setdefault(key, {})[kernel] = f"{display.figure(one.measured)}{off}"
-    several = {key[0] for key in rows if key[1] > 1}
+                else:
+                    devices.setdefault(one.number, []).append(one)
+            # A disk may have a device that another disk of the study is: the figures are the device's.
+            for figures in devices.values():
+                kind = figures[0].model, tuple(one.nominal for one in figures)
+                kinds.setdefault(kind, {}).setdefault(kernel, figures)
+    models = Counter(model for model, _ in kinds)
     return {
         "kernels": kernels,
         "rows": [
             {
-                "disk": f"{disk}: {model}, device {number}" if disk in several else disk,
-                "what": what,
-                "unit": unit,
-                "nominal": "none" if nominal is None else display.figure(nominal),
-                "cells": [cells.get(kernel) for kernel in kernels],
+                "device": model if models[model] == 1 else f"{model}, {display.figure(nominal[0])} us",
+                "what": figure.what,
+                "unit": figure.unit,
+                "nominal": "none" if figure.nominal is None else display.figure(figure.nominal),
+                "cells": [_measured(measured[kernel][at]) if kernel in measured else None for kernel in kernels],
             }
-            for (disk, number, model, what, nominal, unit), cells in rows.items()
+            for (model, nominal), measured in sorted(kinds.items(), key=lambda item: (item[0][0], item[0][1][0] or 0))
+            for at, figure in enumerate(next(iter(measured.values())))
         ],
         "unmeasured": unmeasured,
     }
+
+
+def _measured(one: calibration.Figure) -> str:
+    off = f", more than {display.percent(calibration.TOLERANCE)} % off" if one.good is False else ""
+    return f"{display.figure(one.measured)}{off}"
 
 
 def _device(device: dict) -> str:

@@ -787,22 +787,27 @@ def test_disks_nominal_and_measured(tmp_path):
     study.save_plan()
     old, new = study.kernels
     figure = calibration.Figure(new, "hdd", 1, "hdd", "nullb0", "random read, 4 KiB", 8000, 8022.25, "us")
-    second = {"number": 2, "disk": "pair", "kernel": old}
+    slow = replace(figure, disk="pair", kernel=old, number=2, nominal=20000, measured=20010)
     found = {
         (new, "hdd"): [figure, replace(figure, what="flush after a write", nominal=None, measured=1.5)],
-        (old, "hdd"): [replace(figure, kernel=old, device="sda", measured=9000)],
-        (old, "pair"): [replace(figure, **second | {"number": 1}), replace(figure, **second)],
+        # Of another kind of device, and of the one that `hdd` is.
+        (old, "pair"): [
+            slow,
+            replace(slow, what="flush after a write", nominal=None, measured=1.25),
+            replace(figure, disk="pair", kernel=old, device="sda", measured=9000),
+            replace(figure, disk="pair", kernel=old, what="flush after a write", nominal=None, measured=2),
+        ],
         (new, "pair"): [calibration.Unmeasured(new, "pair", "unsupported", "it has no <driver>")],
     }
     for (kernel, disk), figures in found.items():
         calibration.write(figures, study.results / calibration.place(kernel, disk))
     shown = page(study.render())
     assert shown.table("Nominal and measured figures of the disks") == [
-        ["disk", "figure", "nominal", old, new],
-        ["hdd", "random read, 4 KiB, us", "8,000", "9,000, more than 10 % off", "8,022"],
-        ["hdd", "flush after a write, us", "none", "not measured", "1.50"],
-        ["pair: hdd, device 1", "random read, 4 KiB, us", "8,000", "8,022", "not measured"],
-        ["pair: hdd, device 2", "random read, 4 KiB, us", "8,000", "8,022", "not measured"],
+        ["device", "figure", "nominal", old, new],
+        ["hdd, 8,000 us", "random read, 4 KiB, us", "8,000", "9,000, more than 10 % off", "8,022"],
+        ["hdd, 8,000 us", "flush after a write, us", "none", "2.00", "1.50"],
+        ["hdd, 20,000 us", "random read, 4 KiB, us", "20,000", "20,010", "not measured"],
+        ["hdd, 20,000 us", "flush after a write, us", "none", "1.25", "not measured"],
     ]
     assert f"pair on {new}: unsupported, it has no <driver>" in shown.words()
     assert "#disks" in shown.links

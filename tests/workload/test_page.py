@@ -14,7 +14,7 @@ from fsexp import config, ops, workload
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs/workloads.md").read_text()
 (PAGE,) = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
-# Two of them boot in tests/vm/test_commands.py.
+# Two of them boot in tests/vm/test_programs.py.
 COMMANDS = re.findall(r"^    workload:\n(?:    .*\n)+", TEXT, re.MULTILINE)
 
 
