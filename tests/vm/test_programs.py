@@ -16,6 +16,7 @@ DIRECTORIES = 27
 
 
 def bench_of(prepared, name, *commands, **others):
+    """A study of one run, made; others: more of the workload."""
     workload = {"name": "commands", "packages": PACKAGES, "commands": list(commands)} | others
     bench = Bench(prepared.folder, {name: experiment(workload)}, f"{name}.yaml")
     one = bench.planned(name)
@@ -45,7 +46,7 @@ def test_programs(prepared, tmp_path):
     )
     result, _ = bench.result(one)
     # diffutils is not among the packages.
-    assert (result["outcome"], result["reason"][:12]) == ("workload-failed", "status 'sh':")
+    assert (result["outcome"], result["reason"][:11]) == ("workload-failed", "status 'sh'")
     commands = {record["phase"]: record for record in result["records"] if record["type"] == "command"}
     assert list(commands) == ["directories", "find", "sh"]
     assert sorted(commands["directories"]["output"].splitlines()) == host_find(tmp_path / "d", "d")
@@ -60,6 +61,7 @@ def test_the_page(prepared, number):
     page = (CHECKOUT / "docs" / "workloads.md").read_text()
     blocks = re.findall(r"^    workload:\n(?:    .*\n)+", page, re.MULTILINE)
     workload = yaml.safe_load(blocks[number])["workload"]
+    del workload["name"]
     bench, one = bench_of(prepared, f"page{number}", *workload.pop("commands"), **workload)
     result, _ = bench.result(one)
     assert (result["outcome"], result["reason"]) == ("ok", "")

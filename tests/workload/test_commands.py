@@ -98,8 +98,3 @@ def test_the_page_is_right():
         assert one.pop("name") == "commands"
         phases.append(workload.phases("commands", config.workload_parameters("commands", one)))
     assert phases == [["find", "cp", "rm", "sync"], ["cold", "warm", "du"], ["fio"]]
-
-
-def test_the_study_of_dpkg_is_valid():
-    study = config.load([ROOT / "config.yaml", ROOT / "config/dpkg.yaml"])
-    assert list(study.experiments["dpkg"].variants) == ["dpkg", "unsafe-io", "eatmydata"]
