@@ -991,8 +991,9 @@ def _sentence(error: ValidationError, above: str = "") -> str:
             return f"{path}: must be one of {', '.join(expected)}{_it_is(value)}"
         return f"{path}: no such value {_quoted(value)}{_nearest(value, expected)}"
     if first["type"] == "value_error":
-        if isinstance(first["ctx"]["error"], ValidationError):  # of a workload within a workload's parameters
-            return _sentence(first["ctx"]["error"], path)
+        cause = first["ctx"]["error"].__cause__
+        if isinstance(cause, ValidationError):  # of a workload within a workload's parameters
+            return _sentence(cause, path)
         return f"{path}: {first['ctx']['error']}"
     plain = _PLAIN.get(first["type"])
     if first["type"] == "string_pattern_mismatch":

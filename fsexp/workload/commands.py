@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from fsexp import ops as op
 from fsexp import userland, workload
@@ -93,7 +93,10 @@ def _prepared(value: dict[str, Any]) -> dict[str, Any]:
     known = [one for one in workload.NAMES if one not in ("commands", "fault")]
     if name not in known:
         raise ValueError(f"its 'name' must be one of {', '.join(known)}")
-    workload.parameters(name, given)
+    try:
+        workload.parameters(name, given)
+    except ValidationError as error:
+        raise ValueError("it does not suit its workload") from error
     return value
 
 
@@ -111,6 +114,12 @@ class Parameters(BaseModel):
         default=None, description="a workload of operations that comes before, untimed: its name and parameters"
     )
     before: Commands = Field(default=[], description="commands that come before, untimed, after `prepare`")
+
+    @model_validator(mode="after")
+    def _has_debs(self) -> Parameters:
+        if not self.debs and any(DEBS in one.argv for one in (*self.commands, *self.before)):
+            raise ValueError(f"a command names {DEBS}, and there are no 'debs'")
+        return self
 
     @cached_property
     def timed(self) -> dict[str, Command]:

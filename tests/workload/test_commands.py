@@ -77,6 +77,11 @@ def test_packages_that_are_carried_stand_for_a_pattern():
         (commands("true", environment={"A=B": "c"}), "commands.environment: 'A=B' is no name of a variable"),
         (commands("true", prepare={"name": "commands"}), "commands.prepare: its 'name' must be one of create-unlink"),
         (
+            commands("true", prepare={"name": "tree", "directorys": 9}),
+            "commands.prepare: no such key 'directorys'; did you mean 'directories'?",
+        ),
+        (commands("dpkg -i /fsexp/debs/*.deb"), "commands: a command names /fsexp/debs/*.deb, and there are no 'debs'"),
+        (
             commands("true", prepare={"name": "tree", "directories": 1}),
             "commands.prepare.directories: must be greater than or equal to 9 (it is 1)",
         ),
