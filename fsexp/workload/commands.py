@@ -119,6 +119,8 @@ class Parameters(BaseModel):
     def _has_debs(self) -> Parameters:
         if not self.debs and any(DEBS in one.argv for one in (*self.commands, *self.before)):
             raise ValueError(f"a command names {DEBS}, and there are no 'debs'")
+        for one in (*self.commands, *self.before):
+            _command(one, self)  # says what a stream can't hold: words, a directory, variables that are too long
         return self
 
     @cached_property

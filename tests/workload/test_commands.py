@@ -80,6 +80,9 @@ def test_packages_that_are_carried_stand_for_a_pattern():
             commands("true", prepare={"name": "tree", "directorys": 9}),
             "commands.prepare: no such key 'directorys'; did you mean 'directories'?",
         ),
+        (commands("true", environment={"A": "x" * 5000}), "commands: a string of a stream has from 0 to 4095 bytes"),
+        (commands("true", directory="x" * 5000), "commands: a string of a stream has from 1 to 4095 bytes"),
+        (commands("true " + "x" * 5000), "commands.commands.0.argv: a string of a stream has from"),
         (commands("dpkg -i /fsexp/debs/*.deb"), "commands: a command names /fsexp/debs/*.deb, and there are no 'debs'"),
         (
             commands("true", prepare={"name": "tree", "directories": 1}),
