@@ -181,7 +181,9 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--disk", action="append", metavar="DISK", help="a disk of the study (default: all)")
     sub.add_argument("--kernel", action="append", metavar="KERNEL", help="a kernel of the study (default: all)")
     sub.add_argument("--core", type=_old_file, metavar="FILE", help="the core (default: vmimages/core/build/core)")
-    sub.add_argument("--output", type=Path, metavar="FILE", help="write the figures of one disk on one kernel here")
+    sub.add_argument(
+        "--output", type=_new_file, metavar="FILE", help="write the figures of one disk on one kernel here"
+    )
 
     sub = add("selfcheck", _selfcheck, "Prove that two runs agree in every digit on this machine.")
     sub.add_argument("--kernel", action="append", metavar="NAME", help="only this kernel (default: all)")
@@ -417,7 +419,7 @@ def _calibrate(options: argparse.Namespace) -> None:
     for name in kernels:
         path = Path(config.results, "kernels", plan.slug(name), "kernel.json")
         if not path.exists():
-            _make_absent(path, ["kernel", name, *given])
+            _make_absent(path, ["kernel", name, "--or-unavailable", *given])
         for label in disks:
             found = calibration.measure(config, label, name, path, options.core or CORE)
             calibration.write(found, options.output or Path(config.results, calibration.place(name, label)))

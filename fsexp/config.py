@@ -988,6 +988,8 @@ def _sentence(error: ValidationError, above: str = "") -> str:
     if first["type"] == "literal_error":
         expected = re.findall(r"'([^']*)'", first["ctx"]["expected"])
         if not isinstance(value, str):
+            if str(value) in expected:
+                return f"{path}: must be text: write it in quotes{_it_is(value)}"
             return f"{path}: must be one of {', '.join(expected)}{_it_is(value)}"
         return f"{path}: no such value {_quoted(value)}{_nearest(value, expected)}"
     if first["type"] == "value_error":

@@ -49,6 +49,11 @@ def figures(*changes):
 SSD = {"model": "ssd", "mib": 256}
 # (path of the key to set, its value) -> the whole sentence.
 BAD = [
+    (
+        "experiments.create-unlink.workload",
+        {"name": "tree-walk", "programs": 2012},
+        "experiments.create-unlink.workload.programs: must be text: write it in quotes (it is 2012)",
+    ),
     ("only", ["create-unlnk"], "only: no experiment 'create-unlnk'; did you mean 'create-unlink'?"),
     ("only", [], "only: must not be empty"),
     ("experimens", {}, "no such key 'experimens'; did you mean 'experiments'?"),

@@ -78,7 +78,7 @@ _OOPS = _line(
 # What the kernel complains of without a fault that is certain: its state may be good, so the outcome stays. UBSAN is
 # here since what it finds is defined by the kernel's own compiler flags, and much of it is harmless.
 _WARNING = re.compile(
-    rf"{_START}((?:WARNING: |UBSAN: |INFO: task \S+ blocked for more than \d+ seconds"
+    rf"{_START}((?:WARNING: |UBSAN: |Out of memory: Kill|INFO: task \S+ blocked for more than \d+ seconds"
     r"|(?:rcu: )?INFO: rcu_\w+ (?:self-)?detected (?:expedited )?stall).*)$",
     re.MULTILINE,
 )
@@ -225,7 +225,8 @@ def decide(console: bytes, stream: Stream, ended: Ended) -> tuple[str, str]:
 def warnings(console: bytes) -> list[str]:
     """The kernel's warnings, one a report: they change no outcome, and a reader should know of them.
 
-    Warnings (WARN_ON, lockdep), hung tasks, RCU stalls and UBSAN's reports; each by its first line.
+    Warnings (WARN_ON, lockdep), hung tasks, RCU stalls, UBSAN's reports and programs that were killed for want of
+    memory; each by its first line.
     """
     return _WARNING.findall(console.decode("utf-8", "replace").replace("\r", ""))
 

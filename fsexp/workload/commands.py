@@ -7,6 +7,7 @@ guest's memory: reading them costs nothing of the disk. A command that ends with
 from __future__ import annotations
 
 import posixpath
+import re
 import shlex
 from collections.abc import Iterator
 from functools import cached_property
@@ -14,8 +15,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from fsexp import display, userland, workload
 from fsexp import ops as op
-from fsexp import userland, workload
 
 VERIFIED = False  # what programs leave is not told by the operations
 
@@ -56,7 +57,7 @@ def _variable(name: str) -> str:
 
 
 def _package(name: str) -> str:
-    if not name or not set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789+-."):
+    if not re.fullmatch(r"[a-z0-9][a-z0-9+.-]+", name):  # Debian's policy, section 5.6.1
         raise ValueError(f"{name!r} is no name of a Debian package")
     return name
 
@@ -71,18 +72,30 @@ def _whole(value: Any) -> Any:
     return {"argv": value} if isinstance(value, str) else value
 
 
-class Command(BaseModel):
-    """A command; `phase` is by default the program's name."""
+def _shown(name: str) -> str:
+    if not name.isprintable():
+        raise ValueError("has a character that can't be shown")
+    return name
+
+
+class Step(BaseModel):
+    """A command that is not timed."""
 
     model_config = _STRICT
 
     argv: Annotated[list[str], Field(min_length=1), BeforeValidator(_words), AfterValidator(_encodable)]
-    phase: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     directory: Directory | None = None
-    cold: bool = False
     environment: Environment = {}
 
 
+class Command(Step):
+    """A command; `phase` is by default the program's name."""
+
+    phase: Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_shown)] | None = None
+    cold: bool = False
+
+
+Steps = list[Annotated[Step, BeforeValidator(_whole)]]
 Commands = list[Annotated[Command, BeforeValidator(_whole)]]
 
 
@@ -113,7 +126,7 @@ class Parameters(BaseModel):
     prepare: Annotated[dict[str, Any], AfterValidator(_prepared)] | None = Field(
         default=None, description="a workload of operations that comes before, untimed: its name and parameters"
     )
-    before: Commands = Field(default=[], description="commands that come before, untimed, after `prepare`")
+    before: Steps = Field(default=[], description="commands that come before, untimed, after `prepare`")
 
     @model_validator(mode="after")
     def _has_debs(self) -> Parameters:
@@ -128,7 +141,7 @@ class Parameters(BaseModel):
         """Phase -> command: a name that comes again gets a number."""
         found: dict[str, Command] = {}
         for one in self.commands:
-            name = one.phase or posixpath.basename(one.argv[0]) or one.argv[0]
+            name = one.phase or display.visible(posixpath.basename(one.argv[0]) or one.argv[0])[:200]
             number, unique = 1, name
             while unique in found:
                 number += 1
@@ -169,8 +182,8 @@ def ops(parameters: Parameters) -> Iterator[bytes]:
         yield op.phase_end()
 
 
-def _command(one: Command, parameters: Parameters) -> bytes:
+def _command(one: Step, parameters: Parameters) -> bytes:
     argv: list[str] = []
     for word in one.argv:
-        argv += map(userland.deb_path, sorted(parameters.debs)) if word == DEBS else [word]
+        argv += map(userland.deb_path, sorted(set(parameters.debs))) if word == DEBS else [word]
     return op.command(argv, one.directory or parameters.directory, parameters.environment | one.environment)

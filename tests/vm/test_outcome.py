@@ -250,6 +250,8 @@ WARNINGS = [
     "WARNING: kernel/module.c:1108 at module_put+0x57/0x70, CPU#1: rmmod/28102",
     "WARNING: possible circular locking dependency detected",
     "UBSAN: Undefined behaviour in ../include/linux/bitops.h:110:33",
+    "Out of memory: Killed process 88 (dd) total-vm:3572kB, anon-rss:988kB, file-rss:4kB, shmem-rss:1416kB, UID:0 "
+    "pgtables:52kB oom_score_adj:0",
     "INFO: task jbd2/sda2-8:349 blocked for more than 120 seconds.",
     "INFO: rcu_sched detected stalls on CPUs/tasks:",
     "rcu: INFO: rcu_preempt self-detected stall on CPU",

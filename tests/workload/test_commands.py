@@ -16,7 +16,7 @@ PACKAGES = ["coreutils"]
 
 
 def commands(*lines, **given):
-    return {"packages": PACKAGES, "commands": list(lines), **given}
+    return {"packages": PACKAGES, "commands": list(lines)} | given
 
 
 def test_a_line_is_a_phase_named_after_its_program():
@@ -80,6 +80,9 @@ def test_packages_that_are_carried_stand_for_a_pattern():
             commands("true", prepare={"name": "tree", "directorys": 9}),
             "commands.prepare: no such key 'directorys'; did you mean 'directories'?",
         ),
+        (commands("true", before=[{"argv": "ls", "cold": True}]), "commands.before.0: no such key 'cold'"),
+        (commands("true", packages=["-o"]), "commands.packages.0: '-o' is no name of a Debian package"),
+        (commands({"argv": "true", "phase": "a\nb"}), "commands.commands.0.phase: has a character that can't be shown"),
         (commands("true", environment={"A": "x" * 5000}), "commands: a string of a stream has from 0 to 4095 bytes"),
         (commands("true", directory="x" * 5000), "commands: a string of a stream has from 1 to 4095 bytes"),
         (commands("true " + "x" * 5000), "commands.commands.0.argv: a string of a stream has from"),
